@@ -1,0 +1,39 @@
+"""anyreward: explore once, plan for any reward, know how wrong you can be.
+
+    atlas = anyreward.explore(env, horizon=20, epsilon=2.0)     # reward-free exploration, until certified
+    plan = atlas.plan(reward)                                   # a policy and an interval that holds, for any reward
+
+Reward-free exploration and planning in finite-horizon Markov decision processes, after *Adaptive Reward-Free Exploration*
+(Kaufmann et al., ALT 2021).
+"""
+
+from . import envs
+from .algorithms import ALGORITHMS, RFUCRL, Explorer
+from .atlas import Atlas, Interval, Plan, load
+from .certificate import Certificate, certify
+from .counts import Counts
+from .explore import explore
+from .mdp import TabularMDP
+from .planning import backward_induction, evaluate_policy
+from .setting import Setting
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALGORITHMS",
+    "RFUCRL",
+    "Atlas",
+    "Certificate",
+    "Counts",
+    "Explorer",
+    "Interval",
+    "Plan",
+    "Setting",
+    "TabularMDP",
+    "backward_induction",
+    "certify",
+    "envs",
+    "evaluate_policy",
+    "explore",
+    "load",
+]

@@ -1,0 +1,88 @@
+"""What every explorer is: counts, a policy for the next episode, and a bound on what is still unknown."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..certificate import BOUNDS, error_bound
+from ..counts import Counts, checked_episodes
+from ..setting import Setting, probability
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..mdp import TabularMDP
+
+
+class Explorer(ABC):
+    """An algorithm that explores. A subclass has to say which policy comes next: `ask`.
+
+    Parameters
+    ----------
+    setting
+        What is explored.
+    delta
+        The certificate may fail with at most this probability, in (0, 1).
+    bounds
+        Which certificate `error_bound` is.
+    clip
+        Whether the paper's error bound is cut at the trivial one (see `certificate.error_bound`).
+    seed
+        Makes every choice of the algorithm repeatable.
+    growth
+        How much the number of episodes grows, above 1, between two looks at the certificate in `explore`.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        delta: float = 0.1,
+        bounds: str = "paper",
+        clip: bool = True,
+        seed: int = 0,
+        growth: float = 1.03,
+    ) -> None:
+        if bounds not in BOUNDS:
+            raise ValueError(f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
+        if not growth > 1.0:
+            raise ValueError(f"growth is {growth}: it has to be above 1.")
+        self.setting, self.delta, self.bounds, self.clip = setting, probability(delta, "delta"), bounds, clip
+        self.seed, self.growth = seed, growth
+        self.counts = Counts(setting)
+
+    @abstractmethod
+    def ask(self) -> np.ndarray:
+        """The policy of the next episode, (H, S) integers."""
+
+    def tell(self, states: ArrayLike, actions: ArrayLike) -> None:
+        """Learns from an episode (H+1 states, H actions) or from a batch of them, one a row.
+
+        Everything is checked before anything is learnt. Episodes need not have been played with the policy of `ask`:
+        data from any source that chose its actions without knowledge of the future is valid.
+        """
+        self._learn(*checked_episodes(states, actions, self.setting))
+
+    def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
+        self.counts.add_episodes(states, actions)
+
+    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
+        """Plays and learns from at least one and at most `episodes` episodes of a known model.
+
+        An explorer that follows its own error bound ends early, and returns True, once the bound is at most `goal`.
+        """
+        states, actions = mdp.rollout(self.ask(), seed=rng)
+        self.tell(states, actions)
+        return False
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were learnt from."""
+        return self.counts.episodes
+
+    @property
+    def error_bound(self) -> float:
+        """The bound on the value error of every policy under every reward in [0, 1], exact for the present counts."""
+        return error_bound(self.counts, self.delta, self.bounds, self.clip)

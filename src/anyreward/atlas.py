@@ -1,0 +1,204 @@
+"""What exploration leaves behind: counts and a certificate, to plan from for any reward, to keep and to merge."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .certificate import Certificate, certify
+from .counts import COLUMNS, Counts
+from .planning import Reward, _induct, as_policy, as_reward
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+FORMAT = 1
+KEY = b"anyreward"
+
+
+class Interval(NamedTuple):
+    """A value that is certain to lie between two numbers, with the certificate's probability."""
+
+    lower: float
+    value: float  # in the empirical model
+    upper: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An optimal policy of the empirical model for one reward.
+
+    On the certificate's event, lower <= true value of the policy <= true optimal value <= upper, for every plan made from
+    the same counts at once: the event is about transitions only, so any number of rewards may be asked, chosen after
+    seeing the data. *Proof.* With E the error bound, V^pi >= V_hat^pi - E = value - E, and for the optimal policy
+    V* <= V_hat^{pi*} + E <= value + E, since `value` is the largest in the empirical model.
+    """
+
+    policy: np.ndarray  # (H, S) integers
+    value: float  # of the policy in the empirical model, from the start
+    lower: float
+    upper: float
+    reward_range: tuple[float, float]
+
+    @property
+    def regret_bound(self) -> float:
+        """How far from optimal the policy can be."""
+        return self.upper - self.lower
+
+    def __repr__(self) -> str:
+        H, S = self.policy.shape
+        return f"Plan(value {self.value:.4g} in [{self.lower:.4g}, {self.upper:.4g}], policy for {H} steps and {S} states)"
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Counts of a setting with what they certify. Made by `explore`, `load` or from counts of your own."""
+
+    counts: Counts
+    certificate: Certificate
+    history: tuple[tuple[int, float], ...] = ()  # (episodes, certified epsilon) along the way
+    source: dict[str, Any] = field(default_factory=dict)  # how it was explored
+    runs: tuple[str, ...] = ()  # digests of the separate runs in it
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            object.__setattr__(self, "runs", (self.certificate.digest,))
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes it took."""
+        return self.counts.episodes
+
+    @property
+    def error_bound(self) -> float:
+        """E-bar at the start: the bound on every policy's value error under every reward. epsilon is twice that."""
+        return self.certificate.error_bound
+
+    def plan(self, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Plan:
+        """The optimal policy of the empirical model for a reward, with its certified interval.
+
+        `reward` is an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float, with values in [0, 1]. Rewards in
+        other units need their `reward_range`: value and interval are then in those units, and the error bound is
+        stretched with the range.
+        """
+        value, policy, low, high, error = self._value(reward, reward_range, None)
+        return Plan(policy, value, max(low, value - error), min(high, value + error), reward_range)
+
+    def evaluate(self, policy: ArrayLike, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Interval:
+        """The value of any policy, (H, S) actions or (H, S, A) probabilities, with its certified interval."""
+        value, _, low, high, error = self._value(reward, reward_range, policy)
+        return Interval(max(low, value - error), value, min(high, value + error))
+
+    def _value(
+        self, reward: Reward, reward_range: tuple[float, float], policy: ArrayLike | None
+    ) -> tuple[float, np.ndarray, float, float, float]:
+        setting, model = self.counts.setting, self.counts.model()
+        lowest, highest = (float(x) for x in reward_range)
+        if not lowest < highest:
+            raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second.")
+        r = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon, (lowest, highest))
+        pi = None if policy is None else as_policy(policy, model, setting.horizon)
+        values = _induct(model, r, setting.horizon, setting.discount, pi)
+        value = float(model.initial @ values.V[0])
+        gammas = setting.discount ** np.arange(setting.horizon)
+        low, high = (float(gammas @ extreme) for extreme in (r.min(axis=(1, 2)), r.max(axis=(1, 2))))
+        # Rounding in `value`, `low` and `high` is far below these.
+        error = self.error_bound * (highest - lowest) + 1e-12 * float(gammas.sum()) * max(abs(lowest), abs(highest))
+        return value, values.policy, low - 1e-14 * abs(low), high + 1e-14 * abs(high), error
+
+    def __or__(self, other: Atlas) -> Atlas:
+        """Both together: counts added, certified afresh.
+
+        The merged certificate is valid if which runs to merge was decided before they were seen, or if all are merged:
+        put the runs in a row, each law's samples are still independent draws. Choosing runs by how they turned out voids it,
+        and so does counting a run twice, which is refused.
+        """
+        if not isinstance(other, Atlas):
+            return NotImplemented
+        mine, theirs = self.certificate, other.certificate
+        for name in ("delta", "bounds", "clip"):
+            if getattr(mine, name) != getattr(theirs, name):
+                raise ValueError(f"atlases with {name} {getattr(mine, name)} and {getattr(theirs, name)} cannot be merged.")
+        if set(self.runs) & set(other.runs):
+            raise ValueError("these atlases share a run: counting the same episodes twice would void the certificate.")
+        counts = self.counts + other.counts
+        target = mine.target if mine.target == theirs.target else None
+        certificate = certify(counts, mine.delta, mine.bounds, target, mine.clip)
+        return Atlas(counts, certificate, (), {"merged": [self.source, other.source]}, self.runs + other.runs)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a Parquet file: a table of (h, s, a, next, count), h = -1 for the starts, the rest in its metadata.
+
+        The file appears whole or not at all; an older one of that name stays until then.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        columns = self.counts.columns()
+        table = pa.table({name: pa.array(columns[name], pa.int64() if name == "count" else pa.int32()) for name in COLUMNS})
+        from . import __version__
+
+        about = {
+            "format": FORMAT,
+            "version": __version__,
+            "certificate": self.certificate.to_dict(),
+            "history": self.history,
+            "source": self.source,
+            "runs": self.runs,
+        }
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise ValueError(f"{path} cannot be written: there is no folder {path.parent}.")
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                pq.write_table(table.replace_schema_metadata({KEY: json.dumps(about)}), file, compression="zstd")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+    def __repr__(self) -> str:
+        return f"Atlas({self.certificate})"
+
+
+def load(path: str | os.PathLike[str]) -> Atlas:
+    """Reads an atlas that `Atlas.save` wrote. Nothing in the file is executed; a damaged file is refused."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is not there: an atlas file is needed.")
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError):
+        raise ValueError(f"{path} is not a readable Parquet file: it is not an atlas, or it was cut short.") from None
+    raw = (table.schema.metadata or {}).get(KEY)
+    if raw is None or not set(COLUMNS) <= set(table.column_names):
+        raise ValueError(f"{path} is a Parquet file but not an atlas: it was not written by anyreward.")
+    try:
+        about = json.loads(raw)
+        newer = about["format"] > FORMAT
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} has damaged metadata: restore it from a copy.") from None
+    if newer:
+        raise ValueError(f"{path} has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
+    try:
+        certificate = Certificate.from_dict(about["certificate"])
+        counts = Counts.from_columns(certificate.setting, {name: table.column(name).to_numpy() for name in COLUMNS})
+        history = tuple((int(t), float(e)) for t, e in about["history"])
+        atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]))
+    except (ValueError, KeyError, TypeError) as problem:
+        raise ValueError(f"{path} does not hold a valid atlas: {problem}") from None
+    if counts.digest() != certificate.digest:
+        raise ValueError(f"{path} is damaged: its counts are not those that were certified.")
+    return atlas

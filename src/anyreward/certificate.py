@@ -1,0 +1,112 @@
+"""The error bound, and the certificate that states what it means and can be checked again from the counts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .confidence import paper_rule
+from .counts import Counts
+from .index import Index
+from .setting import Setting, probability
+
+BOUNDS = ("paper",)
+
+
+def error_bound(counts: Counts, delta: float, bounds: str = "paper", clip: bool = True) -> float:
+    """E-bar at the start: with probability at least 1 - delta, |V_hat^pi - V^pi| at most this, for all pi and r at once.
+
+    Computed by a full backward pass from the counts alone. `clip=False` leaves out the minimum with the trivial bound, as
+    the paper does for its figures: larger, and valid as well.
+
+    The result is rounded to the safe side. Every term of the recursion is positive, so each rounding changes the result by
+    a factor within 1 +- 2^-53; along a path there are fewer than (K + 32)(H + 1) of them for rows of up to K successors.
+    """
+    if bounds not in BOUNDS:
+        raise ValueError(f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
+    value = Index(counts, paper_rule(counts.setting, delta, clip)).plan()
+    roundings = (counts.widest + 32) * (counts.setting.horizon + 1)
+    return value * (1 + 2 * roundings * 2.0**-53)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """With probability at least 1 - delta: every plan from these counts, for every reward, is epsilon-optimal.
+
+    More exactly: for all policies and all rewards r_h(s, a) within `reward_range` at once, the value of a policy in the
+    empirical model is within epsilon/2 of its true value, provided that the setting holds (that the transitions do not
+    depend on the step if it says stationary, and so on) and that episodes were not selected by how they turned out.
+    """
+
+    epsilon: float  # in units of reward; the largest possible value is sigma_H
+    delta: float
+    bounds: str
+    met: bool  # whether a target was asked for and reached
+    target: float | None
+    clip: bool
+    setting: Setting
+    episodes: int
+    digest: str  # of the counts
+    reward_range: tuple[float, float] = (0.0, 1.0)
+
+    @property
+    def error_bound(self) -> float:
+        """epsilon / 2."""
+        return self.epsilon / 2
+
+    @property
+    def horizon(self) -> int:
+        return self.setting.horizon
+
+    @property
+    def discount(self) -> float:
+        return self.setting.discount
+
+    @property
+    def stationary(self) -> bool:
+        return self.setting.stationary
+
+    def check(self, counts: Counts) -> bool:
+        """Whether these are the counts it was made from and its epsilon follows from them."""
+        if counts.setting != self.setting or counts.digest() != self.digest:
+            return False
+        again = certify(counts, self.delta, self.bounds, self.target, self.clip)
+        return abs(again.epsilon - self.epsilon) <= 1e-9 * self.epsilon and again.met == self.met
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Certificate:
+        setting, low_high = Setting(**fields["setting"]), fields["reward_range"]
+        return cls(**{**fields, "setting": setting, "reward_range": (float(low_high[0]), float(low_high[1]))})
+
+    def __str__(self) -> str:
+        kind = "stationary" if self.stationary else "step-dependent"
+        return (
+            f"epsilon {self.epsilon:.4g} with probability {1 - self.delta:g}, any reward in "
+            f"[{self.reward_range[0]:g}, {self.reward_range[1]:g}], horizon {self.horizon}, discount {self.discount:g}, "
+            f"{kind}, {self.bounds} bounds, {self.episodes:,} episodes"
+        )
+
+
+def certify(
+    counts: Counts, delta: float = 0.1, bounds: str = "paper", epsilon: float | None = None, clip: bool = True
+) -> Certificate:
+    """What can be certified from these counts, whoever collected them; `epsilon` is the target, if there is one.
+
+    Valid for episodes that were played one after the other, each by a policy that was fixed before it and may depend on
+    the earlier ones, and counted all, up to any time. Leaving out episodes because of what happened in them voids it.
+    """
+    achieved = 2 * error_bound(counts, probability(delta, "delta"), bounds, clip)
+    return Certificate(
+        epsilon=achieved,
+        delta=float(delta),
+        bounds=bounds,
+        met=epsilon is not None and achieved <= epsilon,
+        target=epsilon,
+        clip=clip,
+        setting=counts.setting,
+        episodes=counts.episodes,
+        digest=counts.digest(),
+    )

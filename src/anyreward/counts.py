@@ -1,0 +1,243 @@
+"""How often each transition was seen: all that the algorithms, the certificates and the plans ever need."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import kernels
+from .setting import Setting
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from .kernels.table import Table
+
+COLUMNS = ("h", "s", "a", "next", "count")
+
+
+class Counts:
+    """Visit counts n(h, s, a, s') of a setting. Only what was visited is stored; counts add up: ``a + b``.
+
+    The table of a `Counts` (see `columns`) has a row for each transition that was seen. Rows with h = -1 are the start
+    draws: `next` is then the start state. In a stationary setting the steps are pooled and h is 0.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        N, M, A, layers = setting.horizon + 3, 64, setting.n_actions, setting.layers
+        self._table: Table = kernels.table.Table(
+            node_of=np.zeros((layers, setting.n_states), np.uint32),
+            state=np.zeros(N, np.uint32),
+            following=np.zeros(N, np.uint32),
+            head=np.zeros(layers, np.uint32),
+            n=np.zeros(N * A, np.int64),
+            first=np.zeros(N * A, np.uint32),
+            size=np.zeros(N * A, np.uint32),
+            room=np.zeros(N * A, np.uint32),
+            target=np.zeros(M, np.uint32),
+            seen=np.zeros(M),
+            used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0
+        )
+
+    @classmethod
+    def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
+        """Counts of whole episodes: states (B, H+1) and actions (B, H), or one episode without the first axis."""
+        states, actions = checked_episodes(states, actions, setting)
+        counts = cls(setting)
+        counts.add_episodes(states, actions)
+        return counts
+
+    @classmethod
+    def from_columns(cls, setting: Setting, columns: dict[str, ArrayLike]) -> Counts:
+        """Counts from the columns h, s, a, next, count, as `columns` gives them."""
+        missing = [name for name in COLUMNS if name not in columns]
+        if missing:
+            raise ValueError(f"the column {missing[0]!r} is missing: counts need {', '.join(COLUMNS)}.")
+        flows = np.stack([np.asarray(columns[name], dtype=np.int64) for name in COLUMNS], axis=1)
+        h, start = flows[:, 0], flows[:, 0] == -1
+        steps = 1 if setting.stationary else setting.horizon
+        for name, values, low, high in (
+            ("h", h, -1, steps - 1),
+            ("s", flows[:, 1], 0, setting.n_states - 1),
+            ("a", flows[:, 2], 0, setting.n_actions - 1),
+            ("next", flows[:, 3], 0, setting.n_states - 1),
+            ("count", flows[:, 4], 1, 2**62),
+        ):
+            wrong = (values < low) | (values > high)
+            if name in ("s", "a"):
+                wrong &= ~start
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise ValueError(f"row {row} of the counts has {name} = {values[row]}: it has to be from {low} to {high}.")
+        if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
+            raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
+        counts = cls(setting)
+        counts._record(flows)
+        return counts
+
+    def reserve(self, records: int) -> None:
+        """Makes room for that many more records, whatever they visit."""
+        t = self._table
+        nodes, edges = int(t.used[0]) + 2 * records, int(t.used[1]) + kernels.table.edges_needed(t.used, records)
+        if nodes > len(t.state):
+            size = max(nodes, 2 * len(t.state))
+            rows = {name: grown(getattr(t, name), size * self.setting.n_actions) for name in ("n", "first", "size", "room")}
+            t = t._replace(state=grown(t.state, size), following=grown(t.following, size), **rows)
+        if edges > len(t.target):
+            size = max(edges, 2 * len(t.target))
+            t = t._replace(target=grown(t.target, size), seen=grown(t.seen, size))
+        self._table = t
+
+    def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
+        """Adds episodes that were checked already, (B, H+1) and (B, H) int64."""
+        for i in range(0, len(states), 256):
+            self.reserve(256 * states.shape[1])
+            part = states[i : i + 256], actions[i : i + 256]
+            kernels.table.record_episodes(self._table, self.setting.n_actions, *part)
+
+    def _record(self, flows: np.ndarray, chunk: int = 256) -> None:
+        """Adds rows of (h, s, a, next, count)."""
+        for i in range(0, len(flows), chunk):
+            part = np.ascontiguousarray(flows[i : i + chunk].T)
+            self.reserve(chunk)
+            kernels.table.record_flows(self._table, self.setting.n_actions, *part)
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were counted."""
+        return int(self._table.used[2])
+
+    @property
+    def transitions(self) -> int:
+        """How many transitions were counted."""
+        return int(self._table.n[self.setting.n_actions :].sum())
+
+    @property
+    def visited_pairs(self) -> int:
+        """How many (h, s, a), or (s, a) when stationary, were visited."""
+        return int(np.count_nonzero(self._table.n[self.setting.n_actions :]))
+
+    @property
+    def widest(self) -> int:
+        """The largest number of different successors seen from one pair."""
+        return int(self._table.size.max())
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The table of counts in a fixed order: arrays h, s, a, next, count of equal length."""
+        flows = kernels.table.flows(self._table, self.setting.n_actions)
+        return dict(zip(COLUMNS, flows[np.lexsort(flows[:, 3::-1].T)].T, strict=True))
+
+    def n(self) -> np.ndarray:
+        """Visits of every pair, (H, S, A), or (S, A) when stationary. Dense: for looking, not for loops."""
+        c = self.columns()
+        steps = 1 if self.setting.stationary else self.setting.horizon
+        n = np.zeros((steps, self.setting.n_states, self.setting.n_actions), np.int64)
+        move = c["h"] >= 0
+        np.add.at(n, (c["h"][move], c["s"][move], c["a"][move]), c["count"][move])
+        return n[0] if self.setting.stationary else n
+
+    def state_visits(self) -> np.ndarray:
+        """How often each state was acted in, over all steps: (S,)."""
+        return self.n().sum(axis=-1).reshape(-1, self.setting.n_states).sum(axis=0)
+
+    def model(self) -> EmpiricalModel:
+        """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there is no data."""
+        return EmpiricalModel(self)
+
+    def digest(self) -> str:
+        """A fingerprint of the setting and every count, independent of the order in which they were collected."""
+        sha = hashlib.sha256(json.dumps(asdict(self.setting), sort_keys=True).encode())
+        for column in self.columns().values():
+            sha.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
+        return sha.hexdigest()
+
+    def copy(self) -> Counts:
+        twin = Counts.__new__(Counts)
+        twin.setting = self.setting
+        twin._table = self._table._replace(**{k: v.copy() for k, v in self._table._asdict().items()})
+        return twin
+
+    def __add__(self, other: Counts) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        if self.setting != other.setting:
+            raise ValueError(f"counts of different settings cannot be added: {self.setting} and {other.setting}.")
+        total = self.copy()
+        total._record(np.stack(list(other.columns().values()), axis=1))
+        return total
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and self.digest() == other.digest()
+
+    __hash__ = None  # type: ignore[assignment]  # counts grow
+
+    def __repr__(self) -> str:
+        return f"Counts({self.episodes} episodes, {self.visited_pairs} pairs visited)"
+
+
+class EmpiricalModel:
+    """The model that counts estimate, for planning. Rows without data are uniform, as in the paper; so is an unseen start."""
+
+    def __init__(self, counts: Counts) -> None:
+        setting, c = counts.setting, counts.columns()
+        self.n_states, self.n_actions = setting.n_states, setting.n_actions
+        start = c["h"] == -1
+        self.initial = np.bincount(c["next"][start], c["count"][start].astype(float), self.n_states)
+        self._stationary = setting.stationary
+        if self.initial.sum() == 0:
+            self.initial[:] = 1.0
+            if setting.initial_state is not None:
+                self.initial = np.arange(self.n_states) == setting.initial_state
+        self.initial = self.initial / self.initial.sum()
+        pair = c["s"] * self.n_actions + c["a"]
+        bounds = np.searchsorted(c["h"], np.arange(1 if setting.stationary else setting.horizon + 1))
+        ends = np.append(bounds[1:], len(pair))
+        self._layers = []
+        for i, j in zip(bounds, ends, strict=True):
+            count = c["count"][i:j].astype(float)
+            n = np.bincount(pair[i:j], count, self.n_states * self.n_actions)
+            self._layers.append((pair[i:j], c["next"][i:j], count / n[pair[i:j]], n == 0))
+
+    def expect(self, h: int, V: np.ndarray) -> np.ndarray:
+        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
+        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
+        out = np.bincount(pair, p * V[target], self.n_states * self.n_actions)
+        out[unvisited] = V.mean()
+        return out.reshape(self.n_states, self.n_actions)
+
+
+def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Episodes as (B, H+1) and (B, H) int64, every entry in range."""
+    states, actions = np.asarray(states), np.asarray(actions)
+    if states.ndim == 1 and actions.ndim == 1:
+        states, actions = states[None], actions[None]
+    H = setting.horizon
+    if states.ndim != 2 or actions.ndim != 2 or states.shape != (len(actions), H + 1) or actions.shape[1] != H:
+        raise ValueError(
+            f"states have shape {states.shape} and actions {actions.shape}: "
+            f"an episode of horizon {H} has {H + 1} states and {H} actions."
+        )
+    for name, values, bound in (("states", states, setting.n_states), ("actions", actions, setting.n_actions)):
+        if not np.issubdtype(values.dtype, np.integer):
+            raise ValueError(f"{name} are {values.dtype}: they have to be whole numbers.")
+        wrong = np.argwhere((values < 0) | (values >= bound))
+        if len(wrong):
+            b, h = (int(i) for i in wrong[0])
+            raise ValueError(f"{name}[{b}, {h}] is {values[b, h]}: {name} go from 0 to {bound - 1}.")
+    if setting.initial_state is not None and (states[:, 0] != setting.initial_state).any():
+        b = int((states[:, 0] != setting.initial_state).argmax())
+        raise ValueError(f"episode {b} starts in state {states[b, 0]}, not in the initial_state {setting.initial_state}.")
+    return np.ascontiguousarray(states, dtype=np.int64), np.ascontiguousarray(actions, dtype=np.int64)
+
+
+def grown(array: np.ndarray, size: int) -> np.ndarray:
+    """A copy of `array` with `size` entries along its last axis, the new ones 0."""
+    # zeros come lazily from the system: room that is never used costs nothing
+    bigger = np.zeros((*array.shape[:-1], size), array.dtype)
+    bigger[..., : array.shape[-1]] = array
+    return bigger

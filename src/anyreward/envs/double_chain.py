@@ -1,0 +1,33 @@
+"""The double chain: the paper's first experiment."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..mdp import TabularMDP
+
+LEFT, RIGHT = 0, 1
+
+
+def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper") -> TabularMDP:
+    """States 0 ... length-1 in a row; action 0 moves left, action 1 moves right; the start is the middle, (length-1)//2.
+
+    With probability `fail_prob`, in [0, 1], a move goes the other way. A move against an end of the chain stays there.
+
+    The reward (variant "paper") is 1 in the rightmost state, whatever the action, and 0 elsewhere. In the authors' code
+    (variant "authors") it is 1 for *staying* in the rightmost state: on average 1 - fail_prob for moving right there and
+    fail_prob for moving left. Their published configurations have fail_prob 0.05 where the paper says 0.1.
+    """
+    if length < 2:
+        raise ValueError(f"length is {length}: a chain needs at least 2 states.")
+    if not 0.0 <= fail_prob <= 1.0:
+        raise ValueError(f"fail_prob is {fail_prob}: it has to be in [0, 1].")
+    if variant not in ("paper", "authors"):
+        raise ValueError(f"variant is {variant!r}: it has to be 'paper' or 'authors'.")
+    states = np.arange(length)
+    left, right = np.maximum(states - 1, 0), np.minimum(states + 1, length - 1)
+    successors = np.stack([np.stack([left, right], -1), np.stack([right, left], -1)], axis=1)
+    probabilities = np.broadcast_to([1.0 - fail_prob, fail_prob], successors.shape)
+    reward = np.zeros((length, 2))
+    reward[-1] = 1.0 if variant == "paper" else (fail_prob, 1.0 - fail_prob)
+    return TabularMDP.from_sparse(successors, probabilities, initial=(length - 1) // 2, reward=reward)

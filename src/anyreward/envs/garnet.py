@@ -1,0 +1,22 @@
+"""Random sparse models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..mdp import TabularMDP
+
+
+def garnet(n_states: int, n_actions: int, branching: int, seed: int = 0, horizon: int | None = None) -> TabularMDP:
+    """A random model: each pair has `branching` different successors, in [1, n_states], drawn uniformly.
+
+    Their probabilities are uniform on the simplex. There are no borders. The start is state 0. The reward of a pair is
+    uniform in [0, 1]. With `horizon`, each of that many steps has transitions of its own.
+    """
+    if not 1 <= branching <= n_states:
+        raise ValueError(f"branching is {branching}: it has to be from 1 to n_states, here {n_states}.")
+    rng = np.random.default_rng(seed)
+    shape = (n_states, n_actions) if horizon is None else (horizon, n_states, n_actions)
+    successors = rng.permuted(np.broadcast_to(np.arange(n_states), (*shape, n_states)), axis=-1)[..., :branching]
+    probabilities = rng.dirichlet(np.ones(branching), shape)
+    return TabularMDP.from_sparse(successors, probabilities, initial=0, reward=rng.random((n_states, n_actions)))

@@ -1,0 +1,64 @@
+"""The grid world: the paper's second experiment."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..mdp import TabularMDP
+
+MOVES = np.array([(0, -1), (0, 1), (-1, 0), (1, 0)])  # left, right, up, down: changes of (row, column)
+
+
+def grid_world(
+    rows: int = 21,
+    cols: int = 21,
+    success_prob: float = 0.95,
+    start: tuple[int, int] = (10, 10),
+    goal: tuple[int, int] = (16, 16),
+    variant: str = "paper",
+) -> TabularMDP:
+    """Cells of a room, state = row * cols + column; actions 0 left, 1 right, 2 up, 3 down.
+
+    A move succeeds with probability `success_prob`, in [0, 1]; otherwise it goes in one of the three other directions, each
+    equally likely. A move against a wall stays in its cell. (The paper says no more than "5% probability of moving to the
+    wrong direction", and neither the start nor H; the authors' code has start (10, 10) and H = 20.)
+
+    The reward is 1 in the goal cell, whatever the action, and 0 elsewhere.
+
+    Variant "authors" is the authors' code: a move aimed at a wall stays for certain; another one fails to one of the *other
+    neighbouring cells*, equally likely; and the reward is for *entering* the goal, here its mean for a cell and an action.
+    """
+    if rows < 1 or cols < 1:
+        raise ValueError(f"rows and cols are {rows} and {cols}: both have to be at least 1.")
+    if not 0.0 <= success_prob <= 1.0:
+        raise ValueError(f"success_prob is {success_prob}: it has to be in [0, 1].")
+    if variant not in ("paper", "authors"):
+        raise ValueError(f"variant is {variant!r}: it has to be 'paper' or 'authors'.")
+    for name, (r, c) in (("start", start), ("goal", goal)):
+        if not (0 <= r < rows and 0 <= c < cols):
+            raise ValueError(f"{name} is {(r, c)}: it lies outside the grid of {rows} x {cols}.")
+    S = rows * cols
+    cell = np.stack(np.divmod(np.arange(S), cols), axis=-1)
+    aimed = cell[:, None] + MOVES
+    inside = ((aimed >= 0) & (aimed < (rows, cols))).all(-1)
+    landed = np.where(inside[..., None], aimed, cell[:, None])
+    land = landed[..., 0] * cols + landed[..., 1]  # (S, 4)
+
+    successors = np.broadcast_to(land[:, None], (S, 4, 4))
+    wanted = np.eye(4, dtype=bool)
+    if variant == "paper":
+        probabilities = np.broadcast_to(np.where(wanted, success_prob, (1 - success_prob) / 3), (S, 4, 4)).copy()
+    else:
+        others = inside[:, None] & ~wanted
+        count = others.sum(-1, keepdims=True)
+        slips = np.where(others, (1 - success_prob) / np.maximum(count, 1), 0.0)
+        probabilities = np.where(wanted, np.where(count > 0, success_prob, 1.0), slips)
+        probabilities[~inside] = wanted[np.nonzero(~inside)[1]]
+
+    g = goal[0] * cols + goal[1]
+    reward = np.zeros((S, 4))
+    if variant == "paper":
+        reward[g] = 1.0
+    else:
+        reward = (probabilities * (successors == g)).sum(-1)
+    return TabularMDP.from_sparse(successors, probabilities, initial=start[0] * cols + start[1], reward=reward)

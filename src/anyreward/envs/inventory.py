@@ -1,0 +1,61 @@
+"""Stock keeping: the dynamics are explored once, the prices change every week."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..mdp import TabularMDP
+
+
+def _demand(capacity: int, mean_demand: float) -> np.ndarray:
+    """A Poisson law cut at capacity + 1: what exceeds the largest stock is lost anyway."""
+    k = np.arange(1, capacity + 1)
+    p = np.exp(np.concatenate([[0.0], np.cumsum(np.log(mean_demand / k))]) - mean_demand)
+    return np.append(p, max(0.0, 1.0 - p.sum()))
+
+
+def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0, start: int | None = None) -> TabularMDP:
+    """A shelf: the state is the stock in the evening, 0 ... capacity; the action is what is ordered, 0 ... max_order.
+
+    The order arrives overnight; what does not fit on the shelf is sent back (stock min(capacity, stock + order)). The next
+    day's demand is Poisson with mean `mean_demand`, above 0; demand beyond the stock is lost, so stock never goes below 0.
+    The start is a full shelf unless `start` says otherwise.
+
+    The default reward is `inventory_profit` with its default prices, brought to [0, 1]. To plan for a price list in its own
+    units, pass the profit and its range: ``atlas.plan(profit, reward_range=(profit.min(), profit.max()))``.
+    """
+    if capacity < 1 or max_order < 0:
+        raise ValueError(f"capacity is {capacity} and max_order {max_order}: they have to be at least 1 and 0.")
+    if not mean_demand > 0:
+        raise ValueError(f"mean_demand is {mean_demand}: it has to be positive.")
+    P = np.zeros((capacity + 1, max_order + 1, capacity + 1))
+    demand = _demand(capacity, mean_demand)
+    for stock in range(capacity + 1):
+        for order in range(max_order + 1):
+            shelf = min(capacity, stock + order)
+            P[stock, order, 1 : shelf + 1] = demand[:shelf][::-1]
+            P[stock, order, 0] = demand[shelf:].sum()
+    profit = inventory_profit(capacity, max_order, mean_demand)
+    reward = (profit - profit.min()) / (profit.max() - profit.min()) if np.ptp(profit) else np.zeros_like(profit)
+    return TabularMDP(P, initial=capacity if start is None else start, reward=reward)
+
+
+def inventory_profit(
+    capacity: int = 20,
+    max_order: int = 10,
+    mean_demand: float = 5.0,
+    price: float = 4.0,
+    unit_cost: float = 2.0,
+    order_fee: float = 1.0,
+    holding_cost: float = 0.1,
+) -> np.ndarray:
+    """Expected profit of a day, (capacity+1, max_order+1), in money.
+
+    price * (what is sold) - unit_cost * (what is kept of the order) - order_fee if anything is ordered
+    - holding_cost * (stock in the morning).
+    """
+    stock, order = np.ogrid[: capacity + 1, : max_order + 1]
+    shelf = np.minimum(capacity, stock + order)
+    demand = _demand(capacity, mean_demand)
+    sold = np.array([demand @ np.minimum(np.arange(capacity + 2), s) for s in range(capacity + 1)])[shelf]
+    return price * sold - unit_cost * (shelf - stock) - order_fee * (order > 0) - holding_cost * shelf

@@ -1,0 +1,106 @@
+"""Explore an environment until every plan is certain to be good: the loop from episodes to a certified atlas."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .algorithms import ALGORITHMS, Explorer
+from .atlas import Atlas
+from .certificate import certify
+from .mdp import TabularMDP
+from .progress import Progress
+from .setting import probability, whole_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def explore(
+    env: TabularMDP,
+    horizon: int,
+    epsilon: float | None = None,
+    delta: float = 0.1,
+    algorithm: str | type[Explorer] = "rf-ucrl",
+    bounds: str = "paper",
+    stationary: bool = False,
+    discount: float = 1.0,
+    max_episodes: int | None = None,
+    seed: int = 0,
+    progress: bool | Callable[[int, float], None] | None = None,
+    **options: Any,
+) -> Atlas:
+    """Explores without a reward, until an error of epsilon is certified or max_episodes are done.
+
+    Parameters
+    ----------
+    env
+        What to explore: a `TabularMDP`. Its transitions are used to simulate and for nothing else.
+    horizon
+        Steps of an episode, H >= 1.
+    epsilon
+        Stop as soon as every plan is certain to be epsilon-optimal; in units of reward, where the most an episode can earn
+        is sigma_H (H without discount). None: go on to max_episodes.
+    delta
+        The certificate may fail with at most this probability, in (0, 1).
+    algorithm
+        A name from `algorithms.ALGORITHMS`, or an `Explorer` class of your own.
+    bounds
+        The certificate: `"paper"`.
+    stationary
+        Whether to assume that the transitions do not depend on the step, which takes far fewer episodes.
+    discount
+        gamma in (0, 1].
+    max_episodes
+        Stop there at the latest. The atlas is usable all the same; `certificate.met` is then False.
+    seed
+        Runs with the same arguments and the same seed are identical.
+    progress
+        True or False to show or hide a progress display; None shows it on a terminal, after two seconds. A function is
+        called instead with (episodes, certified epsilon) at every look.
+    options
+        Options of the algorithm, such as `replan` and `clip` of `RFUCRL`.
+
+    The certificate is looked at whenever the number of episodes has grown by the explorer's `growth` (3%) and whenever the
+    explorer says that it is there; under `replan="every"` that is the first episode at which the bound is at most epsilon/2.
+    """
+    if not isinstance(env, TabularMDP):
+        raise ValueError(f"env is a {type(env).__name__}: it has to be a TabularMDP.")
+    if epsilon is None and max_episodes is None:
+        raise ValueError("neither epsilon nor max_episodes is given: exploration needs at least one of them to stop.")
+    if epsilon is not None and not epsilon > 0:
+        raise ValueError(f"epsilon is {epsilon}: it has to be positive.")
+    if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
+        raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
+    setting = env.setting(horizon, discount, stationary)
+    explorer = _explorer_class(algorithm)(setting, delta=probability(delta, "delta"), bounds=bounds, seed=seed, **options)
+    rng = np.random.default_rng(seed)
+    goal = 0.0 if epsilon is None else epsilon / 2
+    history: list[tuple[int, float]] = []
+    with Progress(progress, epsilon, max_episodes) as show:
+        while True:
+            t, bound = explorer.episodes, explorer.error_bound
+            history.append((t, 2 * bound))
+            show(t, 2 * bound)
+            if (epsilon is not None and bound <= goal) or t == max_episodes:
+                break
+            look = max(t + 1, ceil(t * explorer.growth))
+            look = look if max_episodes is None else min(look, max_episodes)
+            arrived = False
+            while not arrived and explorer.episodes < look:
+                arrived = explorer.advance(env, rng, look - explorer.episodes, goal)
+                show(explorer.episodes)
+    certificate = certify(explorer.counts, explorer.delta, explorer.bounds, epsilon, explorer.clip)
+    name = algorithm if isinstance(algorithm, str) else algorithm.__name__
+    return Atlas(explorer.counts, certificate, tuple(history), {"algorithm": name, "seed": seed, "options": options})
+
+
+def _explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:
+    if isinstance(algorithm, type) and issubclass(algorithm, Explorer):
+        return algorithm
+    if algorithm not in ALGORITHMS:
+        names = ", ".join(map(repr, ALGORITHMS))
+        raise ValueError(f"algorithm is {algorithm!r}: it has to be one of {names}, or a subclass of Explorer.")
+    return ALGORITHMS[algorithm]

@@ -1,0 +1,83 @@
+"""An index over what was visited: the arrays behind the compiled recursion, grown as the counts grow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import kernels
+from .counts import Counts, grown
+
+if TYPE_CHECKING:
+    from .kernels.rf import Rule
+    from .mdp import TabularMDP
+
+CHUNK = 10_000  # episodes the compiled loop plays before Python looks in: some milliseconds
+
+
+class Index:
+    """The RF-UCRL recursion on counts, with its greedy policy."""
+
+    def __init__(self, counts: Counts, rule: Rule) -> None:
+        self.counts, self.rule = counts, rule
+        setting = counts.setting
+        planes, N, A = (setting.horizon + 1 if setting.stationary else 1), len(counts._table.state), setting.n_actions
+        self._greedy = kernels.greedy.Greedy(
+            Q=np.zeros((planes, N * A)),
+            V=np.zeros((planes, N)),
+            best=np.zeros((planes, N), np.uint32),
+            ties=np.zeros((planes, N), np.uint32),
+            unvisited=np.zeros(setting.horizon + 1),
+        )
+        self._rows = kernels.rf.Rows(np.zeros(N * A), np.zeros(N * A))
+        self._scratch = np.zeros(setting.horizon + 1, np.uint32), np.zeros(setting.horizon, np.uint32)
+        self.plan()
+
+    def _fit(self) -> None:
+        """Lets the arrays follow the table."""
+        N, A = len(self.counts._table.state), self.rule.n_actions
+        if self._greedy.V.shape[1] < N:
+            g = self._greedy
+            sizes = {"Q": N * A, "V": N, "best": N, "ties": N}
+            self._greedy = g._replace(**{name: grown(getattr(g, name), size) for name, size in sizes.items()})
+            self._rows = kernels.rf.Rows(*(grown(rows, N * A) for rows in self._rows))
+
+    def plan(self) -> float:
+        """A full backward pass from the counts alone; returns the index before the first step."""
+        self._fit()
+        return float(kernels.rf.plan(self.counts._table, self._rows, self._greedy, self.rule))
+
+    def learn(self, states: np.ndarray, actions: np.ndarray, schedule: int) -> None:
+        """Takes in episodes, (B, H+1) and (B, H) integers in range."""
+        for i in range(0, len(states), 256):
+            self.counts.reserve(256 * states.shape[1])
+            self._fit()
+            part = states[i : i + 256], actions[i : i + 256]
+            kernels.rf.learn(self.counts._table, self._rows, self._greedy, self.rule, schedule, *part)
+
+    def run(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float, schedule: int, key: int) -> bool:
+        """Plays and takes in up to `episodes` episodes of a known model; ends and says so once the start value is <= goal."""
+        self.counts.reserve(64 * (self.counts.setting.horizon + 1))
+        self._fit()
+        kernels.rf.run(
+            mdp.model, self.counts._table, self._rows, self._greedy, self.rule, schedule, np.uint64(key), rng,
+            min(episodes, CHUNK), goal, *self._scratch,
+        )  # fmt: skip
+        return bool(kernels.rf.start_value(self.counts._table, self._rows, self._greedy, self.rule) <= goal)
+
+    def walk(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, key: int) -> None:
+        """Plays and takes in that many episodes of the present policy at once; the index is left as it is."""
+        node_of, H = self.counts._table.node_of, len(self.rule.weight)
+        self.counts._record(kernels.simulate.walk(mdp.model, self._greedy, node_of, H, np.uint64(key), episodes, rng))
+        self._fit()
+
+    def policy(self, key: int) -> np.ndarray:
+        """The greedy policy, (H, S), with the ties broken under an episode's key."""
+        node_of, H = self.counts._table.node_of, len(self.rule.weight)
+        return kernels.greedy.policy(self._greedy, self.rule.n_actions, node_of, H, np.uint64(key))
+
+    def dense(self) -> np.ndarray:
+        """The index of every pair, (H, S, A)."""
+        node_of, H = self.counts._table.node_of, len(self.rule.weight)
+        return kernels.greedy.dense(self._greedy, self.rule.n_actions, node_of, H)

@@ -1,0 +1,48 @@
+"""The compiled loops, and only they: pure functions on arrays, grouped by what they know.
+
+===========  ==========================================================================
+`table`      what was visited: nodes, rows and edges, and how one transition is recorded
+`greedy`     the greedy policy of an index over visited nodes, with ties broken repeatably
+`simulate`   a known model: one step, one episode, many walkers at once
+`rf`         the RF-UCRL index: one entry, one path, one full backward pass, one episode loop
+===========  ==========================================================================
+
+Numba takes longer to import than everything else together, so a kernel module is imported when it is first used
+(``kernels.rf.full_pass(...)``), and `import anyreward` stays fast. Compiled code is cached on disk; when something has
+to be compiled, which happens once per version and machine, one line on stderr says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import greedy, rf, simulate, table
+
+__all__ = ["greedy", "rf", "simulate", "table"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _announce_compilation()
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+@functools.cache
+def _announce_compilation() -> None:
+    """Lets Numba say once, on stderr, that it compiles; a load from the disk cache raises no such event."""
+    from numba.core import event
+
+    class FirstCompilation(event.Listener):
+        def on_start(self, _: event.Event) -> None:
+            event.unregister("numba:compile", self)
+            print("anyreward: compiling on first use (cached on disk for the next time) ...", file=sys.stderr)
+
+        def on_end(self, _: event.Event) -> None: ...
+
+    event.register("numba:compile", FirstCompilation())

@@ -1,0 +1,221 @@
+"""The RF-UCRL index on visited nodes: one entry, one path, one full backward pass, and the loop over episodes.
+
+    E_h(s,a) = min( cap_h, weight_h * radius(n) + discount * sum_s' p_hat(s'|s,a) max_b E_{h+1}(s',b) )
+
+with weight_h = discount * sigma_{H-1-h} (steps from 0) and radius(n) = sqrt(2 beta(n) / n). The formulas, what they
+guarantee and where they come from are in `algorithms/rf_ucrl.py`.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from .compiled import allocates, inlined, loop
+from .greedy import begin, choose, episode_key, settle
+from .simulate import start, step
+from .table import EPISODES, NODES, NONE, add_edge, find, has_room, record_episode, row_of
+
+EVERY, PATH = 0, 1  # schedules of `run`
+
+
+class Rule(NamedTuple):
+    """The constants of the recursion."""
+
+    weight: np.ndarray  # (H,) float64: what a total error in p_hat at step h can cost
+    cap: np.ndarray  # (H,) float64: the trivial bound at step h; inf without clipping
+    discount: float
+    start_weight: float  # the same for an estimated start distribution; 0 when the start is known
+    start_cap: float
+    n_states: int
+    n_actions: int
+    m: float  # S - 1
+    level: float  # log(2 N / delta) + m (1 - log m), N laws being estimated; log(2 N / delta) for S = 1
+
+
+class Rows(NamedTuple):
+    """What the recursion needs of a row beside its edges; kept because it changes only when the row is visited."""
+
+    radius: np.ndarray  # (N * A,) float64: sqrt(2 beta(n) / n)
+    scale: np.ndarray  # (N * A,) float64: discount / n
+
+
+@inlined
+def beta(n, m, level):
+    """log(2N/delta) + m log(e (1 + n/m)) with m = S-1, as level + m log(m + n): one logarithm and no division."""
+    return level + m * log(max(1.0, m + n))
+
+
+@inlined
+def radius_of(n, m, level):
+    """sqrt(2 beta(n) / max(1, n)): the L1 radius, by Pinsker; at n = 0 a number above any L1 distance there can be."""
+    return sqrt(2.0 * beta(n, m, level) * (1.0 / max(1.0, n)))
+
+
+@inlined
+def total_ahead(first, size, target, seen, V, plane, row):
+    """sum_s' n(s,a,s') V(s')."""
+    begin, total = first[row], 0.0
+    for e in range(begin, begin + size[row]):
+        total += seen[e] * V[plane, target[e]]
+    return total
+
+
+@inlined
+def sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule):
+    """The paper's backward pass over all visited nodes. The last step has index 0 and is never touched."""
+    S, A, discount, level = rule.n_states, rule.n_actions, rule.discount, rule.level
+    blank = radius_of(0.0, rule.m, level)
+    mean = 0.0  # of V over all states of the next step, unvisited ones included
+    for h in range(len(weights) - 2, -1, -1):
+        plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
+        weight, cap = weights[h], caps[h]
+        # The paper's filler for a pair without data is p_hat = 1/S. Clipped, it cannot matter.
+        empty = min(cap, weight * blank + discount * mean)
+        unvisited[h] = empty
+        total, count = 0.0, 0
+        node = head[layer]
+        while node != 0:
+            top, best_a, equal = -1.0, 0, 0
+            row = row_of(node, A, 0)
+            for a in range(A):
+                q = empty
+                if size[row] > 0:
+                    ahead = total_ahead(first, size, target, seen, V, plane_next, row)
+                    q = min(cap, weight * radius[row] + scale[row] * ahead)
+                Q[plane, row] = q
+                better = q > top
+                equal = 1 if better else equal + (q == top)
+                best_a = a if better else best_a
+                top = max(q, top)
+                row += np.uint64(1)
+            V[plane, node], best[plane, node], ties[plane, node] = top, best_a, equal
+            total += top
+            count += 1
+            node = following[node]
+        mean = (total + (S - count) * empty) / S
+
+
+@inlined
+def refresh(n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule, nodes, actions, indices):
+    """The rows that an episode visited, backwards: their radius and scale and, if asked for, their index."""
+    A, m, level, discount = rule.n_actions, rule.m, rule.level, rule.discount
+    radius[0] = radius_of(float(n[0]), m, level)
+    steps = len(actions) if len(V) > 1 else len(actions) - 1  # the last step has no index; its rows count if pooled
+    for h in range(steps):  # a loop of its own: the logarithms overlap
+        row = row_of(nodes[h], A, actions[h])
+        visits = float(n[row])
+        radius[row] = radius_of(visits, m, level)
+        scale[row] = discount * (1.0 / visits)
+    if indices:
+        for h in range(len(actions) - 2, -1, -1):
+            plane, plane_next = min(h, len(V) - 1), min(h + 1, len(V) - 1)
+            row = row_of(nodes[h], A, actions[h])
+            ahead = total_ahead(first, size, target, seen, V, plane_next, row)
+            Q[plane, row] = min(caps[h], weights[h] * radius[row] + scale[row] * ahead)
+            settle(Q, V, best, ties, A, plane, nodes[h])
+
+
+@inlined
+def start_index(n, first, size, target, seen, V, unvisited, radius, rule):
+    """The index before the first step: of the known start state, or of the estimated start distribution."""
+    if n[0] == 0:
+        blank = radius_of(0.0, rule.m, rule.level)
+        return min(rule.start_cap, rule.start_weight * blank + unvisited[0])
+    ahead = total_ahead(first, size, target, seen, V, 0, 0)
+    return min(rule.start_cap, rule.start_weight * radius[0] + ahead / n[0])
+
+
+@loop
+def start_value(table, rows, greedy, rule):
+    """The index before the first step, as it stands."""
+    return start_index(
+        table.n, table.first, table.size, table.target, table.seen, greedy.V, greedy.unvisited, rows.radius, rule
+    )
+
+
+@loop
+def plan(table, rows, greedy, rule):
+    """Rows, full backward pass and start value, from the counts alone."""
+    _, _, following, head, n, first, size, _, target, seen, used = table
+    Q, V, best, ties, unvisited = greedy
+    radius, scale = rows
+    weights, caps, discount, _, _, _, A, m, level = rule
+    for row in range(used[NODES] * A):
+        if n[row] > 0:
+            radius[row] = radius_of(float(n[row]), m, level)
+            scale[row] = discount * (1.0 / n[row])
+    sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule)
+    return start_index(n, first, size, target, seen, V, unvisited, radius, rule)
+
+
+@allocates
+def learn(table, rows, greedy, rule, schedule, states, actions):
+    """Takes in episodes that were played elsewhere, (B, H+1) states and (B, H) actions."""
+    _, _, following, head, n, first, size, _, target, seen, used = table
+    Q, V, best, ties, unvisited = greedy
+    radius, scale = rows
+    weights, caps, discount, _, _, _, A, m, level = rule
+    nodes = np.empty(states.shape[1], np.uint32)
+    for b in range(len(states)):
+        known = used[NODES]
+        record_episode(table, A, states[b], actions[b], nodes)
+        for h in range(len(nodes)):
+            if nodes[h] >= known:
+                begin(greedy, A, nodes[h], h)
+        refresh(
+            n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+            nodes, actions[b], schedule == PATH,
+        )  # fmt: skip
+    if schedule == EVERY:
+        sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule)
+
+
+@loop
+def run(model, table, rows, greedy, rule, schedule, seed_key, rng, episodes, goal, nodes, actions):
+    """Explores a known model until `episodes` more are done, the start value is at most `goal`, or the table is full.
+
+    Returns the number of episodes done. Each one is played with the greedy policy of what the episodes before it left.
+    """
+    _, state, following, head, n, first, size, _, target, seen, used = table
+    Q, V, best, ties, unvisited = greedy
+    radius, scale = rows
+    weights, caps, discount, _, _, _, A, m, level = rule
+    shape, successors, _, cumulative, _, _, _ = model
+    H = len(weights)
+    last_plane, last_layer, last_t = len(V) - 1, len(head) - 1, shape[0] - 1
+    for done in range(episodes):
+        if not has_room(len(state), len(target), used, H + 1):
+            return done
+        key = episode_key(seed_key, used[EPISODES])
+        s = start(model, rng)
+        node, row, layer = np.uint32(0), np.uint64(0), 0
+        for h in range(-1, H):  # step -1 is the start draw
+            if h >= 0:
+                plane = min(h, last_plane)
+                a = choose(Q, V, best, ties, A, plane, node, h, s, key)
+                actions[h] = a
+                row, layer = row_of(node, A, a), min(h + 1, last_layer)
+                s = step(successors, cumulative, shape, min(h, last_t), s, a, rng)
+            e = find(state, first, size, target, row, s)
+            if e == NONE:
+                known = used[NODES]
+                e = add_edge(table, row, layer, s)
+                if used[NODES] > known:
+                    begin(greedy, A, target[e], h + 1)
+            n[row] += 1
+            seen[e] += 1
+            node = target[e]
+            nodes[h + 1] = node
+        used[EPISODES] += 1
+        refresh(
+            n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+            nodes, actions, schedule == PATH,
+        )  # fmt: skip
+        if schedule == EVERY:
+            sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule)
+        if start_index(n, first, size, target, seen, V, unvisited, radius, rule) <= goal:
+            return done + 1
+    return episodes

@@ -1,0 +1,181 @@
+"""What was visited, in compact form, and how a transition is recorded.
+
+Every visited (step, state) is a *node*, numbered in the order of discovery; every (node, action) is a *row*, numbered
+node * A + action, with its visit count n; every successor seen from a row is an *edge* with its count. An edge points to
+the *node* of the successor, so that following or averaging over successors never touches an array of the size of the
+state space.
+
+Node 0 is s_0, the extra state of the paper's random-start reduction: its first row holds the start states that were
+seen. Since nothing leads to s_0, "node 0" also serves as "not visited" wherever a node is looked up.
+
+With stationary transitions the steps are pooled: there is one layer of nodes, whatever the step.
+
+The edges of a row lie side by side in a pool; a row that is full moves to the end of the pool with twice the room, so
+memory stays proportional to what was seen. Nothing here allocates: the caller makes room first (`Counts.reserve`).
+
+Two habits of these kernels are for speed and were measured: what is used as an index is stored unsigned (Numba then
+skips the test for negative indices; a pass is twice as fast), and loops unpack the named tuples once, at the top
+(reading an array out of a tuple costs an atomic reference count).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .compiled import allocates, inlined, loop
+
+NODES, EDGES, EPISODES, WIDEST = 0, 1, 2, 3  # positions in Table.used
+FIRST_ROOM = 2  # edges a row starts with
+NONE = np.uint64(2**63)  # no such edge
+
+
+class Table(NamedTuple):
+    """The visited part of the problem; L layers are H + 1 steps, or 1 when stationary."""
+
+    node_of: np.ndarray  # (L, S) uint32: the node of a state, 0 if not visited
+    state: np.ndarray  # (N,) uint32: the state of a node
+    following: np.ndarray  # (N,) uint32: the next node of the same layer, 0 at the end
+    head: np.ndarray  # (L,) uint32: the first node of a layer
+    n: np.ndarray  # (N * A,) int64: visits of a row
+    first: np.ndarray  # (N * A,) uint32: where the edges of a row begin
+    size: np.ndarray  # (N * A,) uint32: how many edges a row has
+    room: np.ndarray  # (N * A,) uint32: how many it can have where it lies
+    target: np.ndarray  # (M,) uint32: the node an edge leads to
+    seen: np.ndarray  # (M,) float64: how often it was taken, a whole number (exact up to 2^53)
+    used: np.ndarray  # (4,) int64: nodes, edges, episodes, room of the widest row
+
+
+@inlined
+def row_of(node, A, a):
+    """The row of a node and an action."""
+    return np.uint64(node) * np.uint64(A) + np.uint64(a)
+
+
+@inlined
+def find(state, first, size, target, row, s):
+    """The edge from a row to state s, or NONE."""
+    begin = first[row]
+    for e in range(begin, begin + size[row]):
+        if state[target[e]] == s:
+            return e
+    return NONE
+
+
+@loop
+def node_at(table, layer, s):
+    """The node of state s in a layer, made if it is new. Needs room for one node."""
+    node = table.node_of[layer, s]
+    if node == 0:
+        node = np.uint32(table.used[NODES])
+        table.used[NODES] += 1
+        table.node_of[layer, s] = node
+        table.state[node] = s
+        table.following[node] = table.head[layer]
+        table.head[layer] = node
+    return node
+
+
+@loop
+def add_edge(table, row, layer, s):
+    """A new edge from a row to state s of a layer, not taken yet. Needs room for a node and a row."""
+    node = node_at(table, layer, s)
+    begin, size = np.int64(table.first[row]), np.int64(table.size[row])
+    if size == table.room[row]:
+        room, moved = max(FIRST_ROOM, 2 * size), table.used[EDGES]
+        for k in range(size):
+            table.target[moved + k] = table.target[begin + k]
+            table.seen[moved + k] = table.seen[begin + k]
+        table.used[EDGES] += room
+        table.used[WIDEST] = max(table.used[WIDEST], room)
+        table.first[row], table.room[row] = moved, room
+        begin = moved
+    table.target[begin + size] = node
+    table.seen[begin + size] = 0
+    table.size[row] = size + 1
+    return np.uint64(begin + size)
+
+
+@loop
+def record(table, row, layer, s, times):
+    """Counts `times` transitions from a row to state s of a layer; returns the node of s. Needs room for both."""
+    e = find(table.state, table.first, table.size, table.target, row, s)
+    if e == NONE:
+        e = add_edge(table, row, layer, s)
+    table.n[row] += times
+    table.seen[e] += times
+    return table.target[e]
+
+
+@inlined
+def edges_needed(used, records):
+    """Pool space that suffices for that many records.
+
+    A row of size w that gains x edges moves to rooms that sum to less than 4 (w + x); at most `records` rows gain any.
+    """
+    return 4 * records * (used[WIDEST] + 1)
+
+
+@inlined
+def has_room(nodes, edges, used, records):
+    """Whether a table of that many nodes and edges can take that many records, whatever they visit."""
+    return used[NODES] + 2 * records <= nodes and used[EDGES] + edges_needed(used, records) <= edges
+
+
+@loop
+def record_flows(table, A, layer, s, a, s_next, times):
+    """Records many transitions at once; layer -1 is the start draw, whose s and a are ignored. Arrays of equal length.
+
+    A table with one layer pools the steps.
+    """
+    last = table.node_of.shape[0] - 1
+    for i in range(len(layer)):
+        if layer[i] < 0:
+            record(table, np.uint64(0), 0, s_next[i], times[i])
+            table.used[EPISODES] += times[i]
+        else:
+            node = node_at(table, min(layer[i], last), s[i])
+            record(table, row_of(node, A, a[i]), min(layer[i] + 1, last), s_next[i], times[i])
+
+
+@loop
+def record_episode(table, A, states, actions, nodes):
+    """Records one episode of H+1 states and H actions and writes the nodes it went through into `nodes` (H+1)."""
+    last = table.node_of.shape[0] - 1
+    nodes[0] = record(table, np.uint64(0), 0, states[0], 1)
+    table.used[EPISODES] += 1
+    for h in range(len(actions)):
+        row = row_of(nodes[h], A, actions[h])
+        nodes[h + 1] = record(table, row, min(h + 1, last), states[h + 1], 1)
+
+
+@allocates
+def record_episodes(table, A, states, actions):
+    """Records episodes given as rows."""
+    nodes = np.empty(states.shape[1], np.uint32)
+    for b in range(len(states)):
+        record_episode(table, A, states[b], actions[b], nodes)
+
+
+@allocates
+def flows(table, A):
+    """All that was recorded, as (M, 5) rows of layer, s, a, s_next, times; layer -1 is the start draw."""
+    total = 0
+    for row in range(table.used[NODES] * A):
+        total += np.int64(table.size[row])
+    out = np.empty((total, 5), np.int64)
+    i = 0
+    for layer in range(-1, len(table.head)):
+        node = np.uint32(0) if layer < 0 else table.head[layer]
+        while node != 0 or layer < 0:
+            for a in range(A):
+                row = row_of(node, A, a)
+                for e in range(table.first[row], table.first[row] + table.size[row]):
+                    out[i, 0], out[i, 1], out[i, 2] = layer, table.state[node], a
+                    out[i, 3], out[i, 4] = table.state[table.target[e]], np.int64(table.seen[e])
+                    i += 1
+            if layer < 0:
+                break
+            node = table.following[node]
+    return out

@@ -1,0 +1,121 @@
+"""Exact planning in a known or an empirical model: backward induction and policy evaluation.
+
+    Q_h(s,a) = r_h(s,a) + gamma sum_s' p_h(s'|s,a) V_{h+1}(s'),    V_{H} = 0 (steps from 0),
+
+with V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s,a) for a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .mdp import TabularMDP, checked_policy
+from .setting import whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Reward = Any  # an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float
+
+
+class Transitions(Protocol):
+    """What planning needs of a model."""
+
+    n_states: int
+    n_actions: int
+    initial: np.ndarray
+
+    def expect(self, h: int, V: np.ndarray) -> np.ndarray: ...
+
+
+class Values(NamedTuple):
+    """The result of planning."""
+
+    Q: np.ndarray  # (H, S, A)
+    V: np.ndarray  # (H + 1, S); the last row is 0
+    policy: np.ndarray  # (H, S) integers, or (H, S, A) if a stochastic policy was evaluated
+
+
+def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: int, discount: float = 1.0) -> Values:
+    """The optimal values and policy of a model, given as a `TabularMDP` or as P, (S, A, S) or (H, S, A, S).
+
+    Among equally good actions the first is taken. The reward may be any finite numbers.
+    """
+    return _induct(_transitions(model, horizon), reward, horizon, discount, None)
+
+
+def evaluate_policy(
+    model: ArrayLike | Transitions, policy: ArrayLike, reward: Reward, horizon: int, discount: float = 1.0
+) -> Values:
+    """The values of a policy: (H, S) actions, or (H, S, A) probabilities of actions."""
+    transitions = _transitions(model, horizon)
+    return _induct(transitions, reward, horizon, discount, as_policy(policy, transitions, horizon))
+
+
+def _induct(
+    model: Transitions, reward: Reward, horizon: int, discount: float, policy: np.ndarray | None
+) -> Values:
+    S, A = model.n_states, model.n_actions
+    r = as_reward(reward, S, A, horizon)
+    Q, V = np.empty((horizon, S, A)), np.zeros((horizon + 1, S))
+    for h in range(horizon - 1, -1, -1):
+        Q[h] = r[h] + discount * model.expect(h, V[h + 1])
+        if policy is None:
+            V[h] = Q[h].max(axis=1)
+        elif policy.ndim == 2:
+            V[h] = np.take_along_axis(Q[h], policy[h][:, None], axis=1)[:, 0]
+        else:
+            V[h] = (policy[h] * Q[h]).sum(axis=1)
+    return Values(Q, V, Q.argmax(axis=2) if policy is None else policy)
+
+
+def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
+    if whole_number(horizon, "horizon") < 1:
+        raise ValueError(f"horizon is {horizon}: it has to be at least 1.")
+    transitions: Transitions = model if hasattr(model, "expect") else TabularMDP(model)  # type: ignore[assignment, arg-type]
+    if isinstance(transitions, TabularMDP):
+        transitions.check_horizon(horizon)
+    return transitions
+
+
+def as_policy(policy: ArrayLike, model: Transitions, horizon: int) -> np.ndarray:
+    """A policy as (H, S) actions or (H, S, A) probabilities."""
+    pi, S, A = np.asarray(policy), model.n_states, model.n_actions
+    if pi.ndim != 3:
+        return checked_policy(pi, S, A, horizon)
+    pi = pi.astype(float)
+    if pi.shape != (horizon, S, A):
+        raise ValueError(f"policy has shape {pi.shape}: it has to be ({horizon}, {S}) or ({horizon}, {S}, {A}).")
+    wrong = np.argwhere(~((pi >= 0).all(-1) & (np.abs(pi.sum(-1) - 1) <= 1e-9)))
+    if len(wrong):
+        h, s = wrong[0]
+        raise ValueError(f"policy[{h}, {s}] is not a distribution over actions: it is {pi[h, s]}.")
+    return pi
+
+
+def as_reward(
+    reward: Reward, n_states: int, n_actions: int, horizon: int, within: tuple[float, float] | None = None
+) -> np.ndarray:
+    """A reward as (H, S, A), checked to lie within a range if one is given. An array is not copied."""
+    S, A, H = n_states, n_actions, horizon
+    if isinstance(reward, Callable):  # type: ignore[arg-type]
+        r = np.array([[[reward(h, s, a) for a in range(A)] for s in range(S)] for h in range(H)], dtype=float)
+    else:
+        try:
+            r = np.asarray(reward, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"reward is a {type(reward).__name__}: it has to be an array or a function (h, s, a).") from None
+    if r.shape not in ((S,), (S, A), (H, S, A)):
+        raise ValueError(f"reward has shape {r.shape}: it has to be ({S},), ({S}, {A}) or ({H}, {S}, {A}).")
+    low, high = (-np.inf, np.inf) if within is None else within
+    wrong = np.argwhere(~(np.isfinite(r) & (r >= low) & (r <= high)))
+    if len(wrong):
+        at = tuple(int(i) for i in wrong[0])
+        place = f"reward[{', '.join(map(str, at))}] is {r[at]:g}"
+        if not np.isfinite(r[at]):
+            raise ValueError(f"{place}: it has to be a finite number.")
+        raise ValueError(f"{place}, outside [{low:g}, {high:g}]: rescale it, or pass reward_range=(lowest, highest).")
+    return np.broadcast_to(r[:, None] if r.ndim == 1 else r, (H, S, A))
