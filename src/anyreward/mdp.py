@@ -163,9 +163,7 @@ class TabularMDP:
         np.add.at(P, (t, s, a, self._successors), self._probabilities)
         return P if self.n_steps is not None else P[0]
 
-    def rollout(
-        self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator = 0
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def rollout(self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
         """Plays episodes under an (H, S) policy: states (episodes, H+1) and actions (episodes, H).
 
         A generator given as `seed` is advanced by exactly the draws of these episodes.

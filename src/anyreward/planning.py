@@ -55,9 +55,7 @@ def evaluate_policy(
     return _induct(transitions, reward, horizon, discount, as_policy(policy, transitions, horizon))
 
 
-def _induct(
-    model: Transitions, reward: Reward, horizon: int, discount: float, policy: np.ndarray | None
-) -> Values:
+def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, policy: np.ndarray | None) -> Values:
     S, A = model.n_states, model.n_actions
     r = as_reward(reward, S, A, horizon)
     Q, V = np.empty((horizon, S, A)), np.zeros((horizon + 1, S))
@@ -75,7 +73,7 @@ def _induct(
 def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
     if whole_number(horizon, "horizon") < 1:
         raise ValueError(f"horizon is {horizon}: it has to be at least 1.")
-    transitions: Transitions = model if hasattr(model, "expect") else TabularMDP(model)  # type: ignore[assignment, arg-type]
+    transitions: Transitions = model if hasattr(model, "expect") else TabularMDP(model)  # type: ignore[assignment]
     if isinstance(transitions, TabularMDP):
         transitions.check_horizon(horizon)
     return transitions

@@ -17,20 +17,19 @@ class Progress:
     of their number, or with the share of max_episodes if that is larger.
     """
 
-    def __init__(
-        self, show: bool | Callable[[int, float], None] | None, target: float | None, max_episodes: int | None
-    ) -> None:
+    def __init__(self, show: bool | Callable[[int, float], None] | None, target: float | None, max_episodes: int | None) -> None:
         self._report = show if callable(show) else None
         self._wanted = show if isinstance(show, bool) else None
         self._target, self._max = target, max_episodes
         self._start = self._shown_at = time.monotonic()
-        self._epsilon = float("inf")
+        self._episodes, self._epsilon = 0, float("inf")
         self._display: Any = None
 
     def __enter__(self) -> Progress:
         return self
 
     def __call__(self, episodes: int, epsilon: float | None = None) -> None:
+        self._episodes = episodes
         if epsilon is not None:
             self._epsilon = epsilon
             if self._report:
@@ -45,7 +44,7 @@ class Progress:
             if self._display is None:
                 return
         self._shown_at = now
-        self._update(episodes, now)
+        self._update()
 
     def _open(self) -> Any:
         from rich.console import Console
@@ -58,9 +57,9 @@ class Progress:
             return None
         display = Display(
             TextColumn("exploring"),
-            BarColumn(),
-            TextColumn("{task.fields[episodes]:>14,} episodes {task.fields[rate]:>11,.0f}/s"),
-            TextColumn("certified ε [bold]{task.fields[epsilon]:.4g}[/]{task.fields[aim]}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.fields[episodes]:,} episodes {task.fields[rate]:,.0f}/s"),
+            TextColumn("ε [bold]{task.fields[epsilon]:.4g}[/]{task.fields[aim]}"),
             TimeElapsedColumn(),
             console=console,
         )
@@ -69,16 +68,17 @@ class Progress:
         display.start()
         return display
 
-    def _update(self, episodes: int, now: float) -> None:
+    def _update(self) -> None:
+        episodes = self._episodes
         shares = [0.0]
         if self._target is not None:
             shares.append(min(1.0, (self._target / self._epsilon) ** 2) if self._epsilon > 0 else 1.0)
         if self._max:
             shares.append(episodes / self._max)
-        rate = episodes / max(now - self._start, 1e-9)
-        self._last = dict(completed=max(shares), episodes=episodes, rate=rate, epsilon=self._epsilon)
-        self._display.update(self._task, **self._last)
+        rate = episodes / max(time.monotonic() - self._start, 1e-9)
+        self._display.update(self._task, completed=max(shares), episodes=episodes, rate=rate, epsilon=self._epsilon)
 
     def __exit__(self, *_: object) -> None:
         if self._display is not None:
+            self._update()
             self._display.stop()

@@ -15,7 +15,8 @@ Guarantee (Lemma 1 and Theorem 1): on an event of probability at least 1 - delta
 epsilon-optimal. The other half of delta serves the paper's bound on how long it takes.
 
 Variants. Stationary (the paper's appendix): n and p_hat are pooled over the steps and log(2 S A / delta) suffices. Random start:
-an extra state s_0 in front, E_0 = min(sigma_H, sigma_H sqrt(2 beta(t)/t) + sum_s P_hat_0(s) max_b E_1(s,b)), one law more in beta.
+an extra state s_0 in front, E_0 = min(sigma_H, sigma_H sqrt(2 beta(t)/t) + sum_s P_hat_0(s) max_b E_1(s,b)),
+one law more in beta.
 Without clipping (`clip=False`, the variant of the paper's figures) the outer min is dropped; at n = 0 the bonus is then taken
 with n = 1, that is gamma sigma sqrt(2 beta(0)) >= gamma sigma, which keeps the bound valid where the printed 1/0 would make all
 indices infinite.

@@ -131,9 +131,7 @@ def start_index(n, first, size, target, seen, V, unvisited, radius, rule):
 @loop
 def start_value(table, rows, greedy, rule):
     """The index before the first step, as it stands."""
-    return start_index(
-        table.n, table.first, table.size, table.target, table.seen, greedy.V, greedy.unvisited, rows.radius, rule
-    )
+    return start_index(table.n, table.first, table.size, table.target, table.seen, greedy.V, greedy.unvisited, rows.radius, rule)
 
 
 @loop
@@ -157,7 +155,7 @@ def learn(table, rows, greedy, rule, schedule, states, actions):
     _, _, following, head, n, first, size, _, target, seen, used = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
-    weights, caps, discount, _, _, _, A, m, level = rule
+    weights, caps, _, _, _, _, A, _, _ = rule
     nodes = np.empty(states.shape[1], np.uint32)
     for b in range(len(states)):
         known = used[NODES]
@@ -182,7 +180,7 @@ def run(model, table, rows, greedy, rule, schedule, seed_key, rng, episodes, goa
     _, state, following, head, n, first, size, _, target, seen, used = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
-    weights, caps, discount, _, _, _, A, m, level = rule
+    weights, caps, _, _, _, _, A, _, _ = rule
     shape, successors, _, cumulative, _, _, _ = model
     H = len(weights)
     last_plane, last_layer, last_t = len(V) - 1, len(head) - 1, shape[0] - 1

@@ -1,0 +1,130 @@
+"""How fast exploration is, as ratios to pure simulation and to a plain NumPy implementation, all measured in this run.
+
+    python benchmarks/speed.py
+
+Every line is the best of several short rounds; the rounds of all lines are interleaved, so that a machine that is busy
+for a while slows all of them alike. Everything is compiled beforehand. One core.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import anyreward as ar
+from anyreward import kernels
+
+H = 20
+ROUNDS = 12
+
+
+def plain_rf_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) -> Callable[[int], None]:
+    """RF-UCRL as one writes it down: dense arrays, a full backward pass after every episode."""
+    P, S, A = mdp.dense(), mdp.n_states, mdp.n_actions
+    n_next = np.zeros((H, S, A, S))
+    policy = np.zeros((H, S), dtype=int)
+
+    def episodes(count: int) -> None:
+        for _ in range(count):
+            s = mdp.initial_state
+            for h in range(H):
+                a = policy[h, s]
+                s_next = rng.choice(S, p=P[s, a])
+                n_next[h, s, a, s_next] += 1
+                s = s_next
+            n = n_next.sum(-1)
+            p_hat = np.where(n[..., None] > 0, n_next / np.maximum(n, 1)[..., None], 1 / S)
+            beta = np.log(2 * S * A * H / delta) + (S - 1) * np.log(np.e * (1 + n / (S - 1)))
+            E = np.zeros((S, A))
+            for h in range(H - 1, -1, -1):
+                cap = H - 1 - h
+                bonus = np.where(n[h] > 0, cap * np.sqrt(2 * beta[h] / np.maximum(n[h], 1)), np.inf if cap else 0.0)
+                E = np.minimum(cap, bonus + p_hat[h] @ E.max(axis=1))
+                policy[h] = E.argmax(axis=1)
+
+    return episodes
+
+
+def explorer(mdp: ar.TabularMDP, replan: str) -> Callable[[int], None]:
+    """RF-UCRL of the library, going on from round to round."""
+    rf = ar.RFUCRL(mdp.setting(H), replan=replan)
+    rng = np.random.default_rng(0)
+
+    def episodes(count: int) -> None:
+        end = rf.episodes + count
+        while rf.episodes < end:
+            rf.advance(mdp, rng, end - rf.episodes, 0.0)
+
+    return episodes
+
+
+def simulation(mdp: ar.TabularMDP) -> Callable[[int], None]:
+    """A fixed policy, nothing learned."""
+    policy = np.random.default_rng(1).integers(0, mdp.n_actions, (H, mdp.n_states))
+    rng, ends = np.random.default_rng(0), np.zeros(mdp.n_states, np.int64)
+    return lambda count: kernels.simulate.visits(mdp.model, policy, rng, count, ends)
+
+
+def best_times(jobs: dict[str, tuple[Callable[[int], None], int]]) -> dict[str, float]:
+    """Seconds an episode, the best of interleaved rounds; one more round comes first, to compile and to warm up."""
+    best = dict.fromkeys(jobs, np.inf)
+    for r in range(ROUNDS + 1):
+        for name, (job, count) in jobs.items():
+            start = time.perf_counter()
+            job(count)
+            if r:
+                best[name] = min(best[name], (time.perf_counter() - start) / count)
+    return best
+
+
+def main() -> None:
+    console = Console(width=110)
+    chain, grid, large = ar.envs.double_chain(), ar.envs.grid_world(), ar.envs.grid_world(300, 300, start=(150, 150))
+    seconds = best_times(
+        {
+            "pure simulation": (simulation(chain), 20_000),
+            'RF-UCRL, replan="path"': (explorer(chain, "path"), 10_000),
+            'RF-UCRL, replan="every"': (explorer(chain, "every"), 4_000),
+            "plain NumPy RF-UCRL": (plain_rf_ucrl(chain, 0.1, np.random.default_rng(0)), 20),
+        }
+    )
+    pure, plain = seconds["pure simulation"], seconds["plain NumPy RF-UCRL"]
+    table = Table("double chain, L = 31, H = 20", "transitions/s", "of pure simulation", "times plain NumPy", "asked for")
+    asked = {
+        'RF-UCRL, replan="path"': (seconds['RF-UCRL, replan="path"'] <= 5 * pure, "1/5 of pure"),
+        'RF-UCRL, replan="every"': (
+            seconds['RF-UCRL, replan="every"'] <= min(16 * pure, plain / 200),
+            "1/16 of pure, 200 times plain",
+        ),
+    }
+    for name, t in seconds.items():
+        met, text = asked.get(name, (True, ""))
+        table.add_row(name, f"{H / t:,.0f}", f"1/{t / pure:.1f}", f"{plain / t:,.1f}", f"{text} {verdict(met)}" if text else "")
+    console.print(table)
+
+    start = time.perf_counter()
+    atlas = ar.explore(chain, H, max_episodes=10**9, replan="geometric")
+    took = time.perf_counter() - start
+    console.print(
+        f'replan="geometric": {atlas.episodes:,} episodes in {took:.2f} s, certified to {atlas.certificate.epsilon / H:.3f} H '
+        f"(asked for: under 20 s {verdict(took < 20)})"
+    )
+
+    seconds = best_times({"21 x 21": (explorer(grid, "path"), 2_000), "300 x 300": (explorer(large, "path"), 2_000)})
+    ratio = seconds["300 x 300"] / seconds["21 x 21"]
+    console.print(
+        f'replan="path" on grids: an episode on 300 x 300 costs {ratio:.2f} times one on 21 x 21 '
+        f"(asked for: at most 2 {verdict(ratio <= 2)})"
+    )
+
+
+def verdict(met: bool) -> str:
+    return "[green]met[/]" if met else "[red]missed[/]"
+
+
+if __name__ == "__main__":
+    main()

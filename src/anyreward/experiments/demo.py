@@ -1,0 +1,74 @@
+"""The double chain of the paper, explored once without a reward and then planned for several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..atlas import Atlas
+from ..envs import double_chain
+from ..explore import explore
+from ..mdp import TabularMDP
+from ..planning import backward_induction, evaluate_policy
+
+LENGTH, HORIZON, EPSILON, DELTA = 31, 20, 2.0, 0.1
+
+
+def rewards(mdp: TabularMDP) -> dict[str, np.ndarray]:
+    """Rewards that somebody might ask for once the exploration is over, (S,) or (S, A) each."""
+    position = np.arange(mdp.n_states) / (mdp.n_states - 1)
+    return {
+        "the right end (the paper's)": np.asarray(mdp.reward),
+        "the left end": (position == 0).astype(float),
+        "either end, the right one half": (position == 0) + 0.5 * (position == 1),
+        "stay in the middle": 1 - 2 * np.abs(position - 0.5),
+        "keep away from the middle": (np.abs(position - 0.5) > 0.2).astype(float),
+        "drawn at random": np.random.default_rng(1).random((mdp.n_states, mdp.n_actions)),
+    }
+
+
+def run(out: Path, seed: int = 0) -> Atlas:
+    """Explores, prints the plans beside the truth, and writes the picture."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    mdp = double_chain(LENGTH)
+    console.print(
+        f"Exploring the double chain ({LENGTH} states, horizon {HORIZON}) without a reward, until every plan for every "
+        f"reward is certain to be {EPSILON:g}-optimal (of at most {HORIZON}) with probability {1 - DELTA:g} ..."
+    )
+    atlas = explore(mdp, HORIZON, EPSILON, DELTA, seed=seed, replan="geometric", progress=True)
+    console.print(f"[bold]Certified:[/] {atlas.certificate}.\n")
+
+    table = Table("reward", "certified interval", "true optimum", "plan's true value", title="One exploration, many rewards")
+    for name, reward in rewards(mdp).items():
+        plan = atlas.plan(reward)
+        optimum = backward_induction(mdp, reward, HORIZON).V[0] @ mdp.initial
+        value = evaluate_policy(mdp, plan.policy, reward, HORIZON).V[0] @ mdp.initial
+        table.add_row(name, f"[{plan.lower:6.3f}, {plan.upper:6.3f}]", f"{optimum:.4f}", f"{value:.4f}")
+    console.print(table)
+    draw(atlas, out)
+    console.print(f"Picture: {out}")
+    return atlas
+
+
+def draw(atlas: Atlas, out: Path) -> None:
+    """State visits, and the certified epsilon against episodes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    visits, certified = figure.subplots(1, 2)
+    visits.bar(np.arange(atlas.counts.setting.n_states), atlas.counts.state_visits(), color="#4878a8")
+    visits.set(title=f"State visits in {atlas.episodes:,} episodes", xlabel="state", ylabel="visits", yscale="log")
+
+    t, epsilon = np.array(atlas.history[1:]).T
+    certified.loglog(t, epsilon, color="#4878a8", label=f"{atlas.certificate.bounds} bounds")
+    if atlas.certificate.target is not None:
+        certified.axhline(atlas.certificate.target, color="#a84848", linestyle="--", label="asked for")
+    certified.set(title="Certified ε, for every reward at once", xlabel="episodes", ylabel="ε")
+    certified.legend()
+    figure.savefig(out, dpi=120)
