@@ -8,7 +8,7 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 """
 
 from . import envs
-from .algorithms import ALGORITHMS, RFUCRL, Explorer
+from .algorithms import ALGORITHMS, RFUCRL, Explorer, RFTrajectory
 from .atlas import Atlas, Interval, Plan, load
 from .certificate import Certificate, certify
 from .counts import Counts
@@ -28,6 +28,7 @@ __all__ = [
     "Explorer",
     "Interval",
     "Plan",
+    "RFTrajectory",
     "Setting",
     "TabularMDP",
     "backward_induction",

@@ -122,18 +122,20 @@ class Atlas:
         if not isinstance(other, Atlas):
             return NotImplemented
         mine, theirs = self.certificate, other.certificate
-        for name in ("delta", "bounds", "clip"):
+        for name in ("delta", "bounds", "options"):
             if getattr(mine, name) != getattr(theirs, name):
                 raise ValueError(f"atlases with {name} {getattr(mine, name)} and {getattr(theirs, name)} cannot be merged.")
         if set(self.runs) & set(other.runs):
             raise ValueError("these atlases share a run: counting the same episodes twice would void the certificate.")
         counts = self.counts + other.counts
         target = mine.target if mine.target == theirs.target else None
-        certificate = certify(counts, mine.delta, mine.bounds, target, mine.clip)
+        certificate = certify(counts, mine.delta, mine.bounds, target, **mine.options)
         return Atlas(counts, certificate, (), {"merged": [self.source, other.source]}, self.runs + other.runs)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a Parquet file: a table of (h, s, a, next, count), h = -1 for the starts, the rest in its metadata.
+
+        A step-dependent atlas with transfer has the column `evidence` as well (`Counts`).
 
         The file appears whole or not at all; an older one of that name stays until then.
         """
@@ -141,7 +143,8 @@ class Atlas:
         import pyarrow.parquet as pq
 
         columns = self.counts.columns()
-        table = pa.table({name: pa.array(columns[name], pa.int64() if name == "count" else pa.int32()) for name in COLUMNS})
+        kinds = {"count": pa.int64(), "evidence": pa.float64()}
+        table = pa.table({name: pa.array(column, kinds.get(name, pa.int32())) for name, column in columns.items()})
         from . import __version__
 
         about = {
@@ -194,7 +197,7 @@ def load(path: str | os.PathLike[str]) -> Atlas:
         raise ValueError(f"{path} has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
     try:
         certificate = Certificate.from_dict(about["certificate"])
-        counts = Counts.from_columns(certificate.setting, {name: table.column(name).to_numpy() for name in COLUMNS})
+        counts = Counts.from_columns(certificate.setting, {name: table[name].to_numpy() for name in table.column_names})
         history = tuple((int(t), float(e)) for t, e in about["history"])
         atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]))
     except (ValueError, KeyError, TypeError) as problem:

@@ -1,32 +1,13 @@
-"""The error bound, and the certificate that states what it means and can be checked again from the counts."""
+"""The certificate: what an error bound means, under which assumptions, and how it is checked again from the counts."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .confidence import paper_rule
+from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .counts import Counts
-from .index import Index
 from .setting import Setting, probability
-
-BOUNDS = ("paper",)
-
-
-def error_bound(counts: Counts, delta: float, bounds: str = "paper", clip: bool = True) -> float:
-    """E-bar at the start: with probability at least 1 - delta, |V_hat^pi - V^pi| at most this, for all pi and r at once.
-
-    Computed by a full backward pass from the counts alone. `clip=False` leaves out the minimum with the trivial bound, as
-    the paper does for its figures: larger, and valid as well.
-
-    The result is rounded to the safe side. Every term of the recursion is positive, so each rounding changes the result by
-    a factor within 1 +- 2^-53; along a path there are fewer than (K + 32)(H + 1) of them for rows of up to K successors.
-    """
-    if bounds not in BOUNDS:
-        raise ValueError(f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
-    value = Index(counts, paper_rule(counts.setting, delta, clip)).plan()
-    roundings = (counts.widest + 32) * (counts.setting.horizon + 1)
-    return value * (1 + 2 * roundings * 2.0**-53)
 
 
 @dataclass(frozen=True)
@@ -43,7 +24,7 @@ class Certificate:
     bounds: str
     met: bool  # whether a target was asked for and reached
     target: float | None
-    clip: bool
+    options: dict[str, Any]  # of the bound
     setting: Setting
     episodes: int
     digest: str  # of the counts
@@ -70,7 +51,7 @@ class Certificate:
         """Whether these are the counts it was made from and its epsilon follows from them."""
         if counts.setting != self.setting or counts.digest() != self.digest:
             return False
-        again = certify(counts, self.delta, self.bounds, self.target, self.clip)
+        again = certify(counts, self.delta, BOUNDS[self.bounds](**self.options), self.target)
         return abs(again.epsilon - self.epsilon) <= 1e-9 * self.epsilon and again.met == self.met
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,21 +72,24 @@ class Certificate:
 
 
 def certify(
-    counts: Counts, delta: float = 0.1, bounds: str = "paper", epsilon: float | None = None, clip: bool = True
+    counts: Counts, delta: float = 0.1, bounds: str | Bound = "tight", epsilon: float | None = None, **options: Any
 ) -> Certificate:
     """What can be certified from these counts, whoever collected them; `epsilon` is the target, if there is one.
 
     Valid for episodes that were played one after the other, each by a policy that was fixed before it and may depend on
     the earlier ones, and counted all, up to any time. Leaving out episodes because of what happened in them voids it.
+
+    `bounds` is `"tight"` or `"paper"`; `options` are those of the bound, such as `max_successors` of `TightBound`.
     """
-    achieved = 2 * error_bound(counts, probability(delta, "delta"), bounds, clip)
+    bound = as_bound(bounds, strict=True, **options)
+    achieved = 2 * bound(counts, probability(delta, "delta"))
     return Certificate(
         epsilon=achieved,
         delta=float(delta),
-        bounds=bounds,
+        bounds=bound.name,
         met=epsilon is not None and achieved <= epsilon,
         target=epsilon,
-        clip=clip,
+        options=bound_options(bound),
         setting=counts.setting,
         episodes=counts.episodes,
         digest=counts.digest(),

@@ -49,6 +49,7 @@ def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
         start_cap=float(sigma[-1]) if random_start and clip else np.inf,
         n_states=setting.n_states,
         n_actions=setting.n_actions,
+        kind=kernels.rf.PINSKER,
         m=float(m),
         level=float(np.log(2 * setting.n_rows / probability(delta, "delta")) + (m * (1 - np.log(m)) if m else 0.0)),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,10 +26,18 @@ class Counts:
 
     The table of a `Counts` (see `columns`) has a row for each transition that was seen. Rows with h = -1 are the start
     draws: `next` is then the start state. In a stationary setting the steps are pooled and h is 0.
+
+    With `transfer` (step-dependent settings only) each transition is also scored by how well the counts of *all* steps,
+    as they were before it, predicted it: the column `evidence` sums log(predicted probability). The tight certificate uses
+    it; nothing is assumed by it (see `confidence`). Predictions are renewed whenever the number of episodes has grown by 3%.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, transfer: bool = False) -> None:
         self.setting = setting
+        self._pool: Counts | None = None
+        if transfer and not setting.stationary:
+            self._pool = Counts(replace(setting, stationary=True))
+        self._booked_at = 0  # episodes
         N, M, A, layers = setting.horizon + 3, 64, setting.n_actions, setting.layers
         self._table: Table = kernels.table.Table(
             node_of=np.zeros((layers, setting.n_states), np.uint32),
@@ -41,20 +50,22 @@ class Counts:
             room=np.zeros(N * A, np.uint32),
             target=np.zeros(M, np.uint32),
             seen=np.zeros(M),
+            booked=np.zeros(M),
+            evidence=np.zeros(M),
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0
         )
 
     @classmethod
     def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
-        """Counts of whole episodes: states (B, H+1) and actions (B, H), or one episode without the first axis."""
+        """Counts of whole episodes, in the order in which they were played: states (B, H+1) and actions (B, H)."""
         states, actions = checked_episodes(states, actions, setting)
-        counts = cls(setting)
+        counts = cls(setting, transfer=True)
         counts.add_episodes(states, actions)
         return counts
 
     @classmethod
     def from_columns(cls, setting: Setting, columns: dict[str, ArrayLike]) -> Counts:
-        """Counts from the columns h, s, a, next, count, as `columns` gives them."""
+        """Counts from the columns h, s, a, next, count and, if they were scored, evidence, as `columns` gives them."""
         missing = [name for name in COLUMNS if name not in columns]
         if missing:
             raise ValueError(f"the column {missing[0]!r} is missing: counts need {', '.join(COLUMNS)}.")
@@ -76,8 +87,10 @@ class Counts:
                 raise ValueError(f"row {row} of the counts has {name} = {values[row]}: it has to be from {low} to {high}.")
         if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
             raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
-        counts = cls(setting)
+        counts = cls(setting, transfer="evidence" in columns)
         counts._record(flows)
+        if counts._pool is not None:
+            counts._add_evidence(flows, np.asarray(columns["evidence"], dtype=float))
         return counts
 
     def reserve(self, records: int) -> None:
@@ -90,22 +103,63 @@ class Counts:
             t = t._replace(state=grown(t.state, size), following=grown(t.following, size), **rows)
         if edges > len(t.target):
             size = max(edges, 2 * len(t.target))
-            t = t._replace(target=grown(t.target, size), seen=grown(t.seen, size))
+            t = t._replace(**{name: grown(getattr(t, name), size) for name in ("target", "seen", "booked", "evidence")})
         self._table = t
 
     def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
         """Adds episodes that were checked already, (B, H+1) and (B, H) int64."""
-        for i in range(0, len(states), 256):
-            self.reserve(256 * states.shape[1])
-            part = states[i : i + 256], actions[i : i + 256]
+        i = 0
+        while i < len(states):
+            step = min(256, self.until_booking)
+            self.reserve(step * states.shape[1])
+            part = states[i : i + step], actions[i : i + step]
             kernels.table.record_episodes(self._table, self.setting.n_actions, *part)
+            self.book_if_due()
+            i += step
 
-    def _record(self, flows: np.ndarray, chunk: int = 256) -> None:
+    def _record(self, flows: np.ndarray, chunk: int = 1024) -> None:
         """Adds rows of (h, s, a, next, count)."""
         for i in range(0, len(flows), chunk):
             part = np.ascontiguousarray(flows[i : i + chunk].T)
-            self.reserve(chunk)
+            self.reserve(len(part[0]))
             kernels.table.record_flows(self._table, self.setting.n_actions, *part)
+
+    @property
+    def transfer(self) -> bool:
+        """Whether transitions are scored by predictions from all steps."""
+        return self._pool is not None
+
+    @property
+    def until_booking(self) -> int:
+        """How many more episodes until predictions are due to be renewed."""
+        if self._pool is None:
+            return 2**62
+        return max(1, ceil(1.03 * self._booked_at) - self.episodes)
+
+    def book_if_due(self) -> None:
+        """Scores what was seen since the last time, and lets the next predictions know of it, if it is time to."""
+        if self._pool is not None and self.episodes >= max(self._booked_at + 1, ceil(1.03 * self._booked_at)):
+            self._book(self._pool)
+
+    def _book(self, pool: Counts) -> None:
+        pool._record(kernels.table.book(self._table, pool._table, self.setting.n_actions, self.setting.n_states))
+        self._booked_at = self.episodes
+
+    def _add_evidence(self, flows: np.ndarray, evidence: np.ndarray) -> None:
+        """Takes over the scores of transitions that were just recorded; all else has been booked."""
+        assert self._pool is not None
+        kernels.table.add_evidence(self._table, self.setting.n_actions, *np.ascontiguousarray(flows[:, :4].T), evidence)
+        moves = flows[flows[:, 0] >= 0]
+        self._pool._record(np.column_stack([np.zeros(len(moves), np.int64), moves[:, 1:]]))
+        self._booked_at = self.episodes
+
+    def scores(self) -> np.ndarray:
+        """The evidence of each edge of the table so far, what is not booked yet included; empty without transfer."""
+        if self._pool is None:
+            return np.zeros(0)
+        out = np.zeros(len(self._table.seen))
+        kernels.table.scores(self._table, self._pool._table, self.setting.n_actions, self.setting.n_states, out)
+        return out
 
     @property
     def episodes(self) -> int:
@@ -124,13 +178,24 @@ class Counts:
 
     @property
     def widest(self) -> int:
-        """The largest number of different successors seen from one pair."""
+        """The largest number of different outcomes seen of one law, the start included."""
         return int(self._table.size.max())
 
+    @property
+    def widest_pair(self) -> int:
+        """The largest number of different successors seen from one pair."""
+        return int(self._table.size[self.setting.n_actions :].max())
+
     def columns(self) -> dict[str, np.ndarray]:
-        """The table of counts in a fixed order: arrays h, s, a, next, count of equal length."""
-        flows = kernels.table.flows(self._table, self.setting.n_actions)
-        return dict(zip(COLUMNS, flows[np.lexsort(flows[:, 3::-1].T)].T, strict=True))
+        """The table of counts in a fixed order: arrays h, s, a, next, count and, with transfer, evidence, of equal length."""
+        A = self.setting.n_actions
+        flows = kernels.table.flows(self._table, A)
+        columns = dict(zip(COLUMNS, np.ascontiguousarray(flows[np.lexsort(flows[:, 3::-1].T)].T), strict=True))
+        if self._pool is not None:
+            columns["evidence"] = np.zeros(len(flows))
+            edges = [columns[name] for name in COLUMNS[:4]]
+            kernels.table.flow_evidence(self._table, A, self.scores(), *edges, columns["evidence"])
+        return columns
 
     def n(self) -> np.ndarray:
         """Visits of every pair, (H, S, A), or (S, A) when stationary. Dense: for looking, not for loops."""
@@ -152,14 +217,16 @@ class Counts:
     def digest(self) -> str:
         """A fingerprint of the setting and every count, independent of the order in which they were collected."""
         sha = hashlib.sha256(json.dumps(asdict(self.setting), sort_keys=True).encode())
-        for column in self.columns().values():
-            sha.update(np.ascontiguousarray(column, dtype="<i8").tobytes())
+        for name, column in self.columns().items():
+            sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
         return sha.hexdigest()
 
     def copy(self) -> Counts:
         twin = Counts.__new__(Counts)
         twin.setting = self.setting
         twin._table = self._table._replace(**{k: v.copy() for k, v in self._table._asdict().items()})
+        twin._pool = None if self._pool is None else self._pool.copy()
+        twin._booked_at = self._booked_at
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -167,8 +234,15 @@ class Counts:
             return NotImplemented
         if self.setting != other.setting:
             raise ValueError(f"counts of different settings cannot be added: {self.setting} and {other.setting}.")
-        total = self.copy()
-        total._record(np.stack(list(other.columns().values()), axis=1))
+        total, columns = self.copy(), other.columns()
+        if total._pool is not None:
+            total._book(total._pool)
+        flows = np.stack([columns[name] for name in COLUMNS], axis=1)
+        total._record(flows)
+        if total._pool is not None and other.transfer:
+            total._add_evidence(flows, columns["evidence"])
+        else:
+            total._pool = None  # a part that was not scored leaves the whole without evidence
         return total
 
     def __eq__(self, other: object) -> bool:

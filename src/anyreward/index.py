@@ -50,11 +50,15 @@ class Index:
 
     def learn(self, states: np.ndarray, actions: np.ndarray, schedule: int) -> None:
         """Takes in episodes, (B, H+1) and (B, H) integers in range."""
-        for i in range(0, len(states), 256):
-            self.counts.reserve(256 * states.shape[1])
+        i = 0
+        while i < len(states):
+            step = min(256, self.counts.until_booking)
+            self.counts.reserve(step * states.shape[1])
             self._fit()
-            part = states[i : i + 256], actions[i : i + 256]
+            part = states[i : i + step], actions[i : i + step]
             kernels.rf.learn(self.counts._table, self._rows, self._greedy, self.rule, schedule, *part)
+            self.counts.book_if_due()
+            i += step
 
     def run(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float, schedule: int, key: int) -> bool:
         """Plays and takes in up to `episodes` episodes of a known model; ends and says so once the start value is <= goal."""
@@ -62,14 +66,16 @@ class Index:
         self._fit()
         kernels.rf.run(
             mdp.model, self.counts._table, self._rows, self._greedy, self.rule, schedule, np.uint64(key), rng,
-            min(episodes, CHUNK), goal, *self._scratch,
+            min(episodes, CHUNK, self.counts.until_booking), goal, *self._scratch,
         )  # fmt: skip
+        self.counts.book_if_due()
         return bool(kernels.rf.start_value(self.counts._table, self._rows, self._greedy, self.rule) <= goal)
 
     def walk(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, key: int) -> None:
         """Plays and takes in that many episodes of the present policy at once; the index is left as it is."""
         node_of, H = self.counts._table.node_of, len(self.rule.weight)
         self.counts._record(kernels.simulate.walk(mdp.model, self._greedy, node_of, H, np.uint64(key), episodes, rng))
+        self.counts.book_if_due()
         self._fit()
 
     def policy(self, key: int) -> np.ndarray:

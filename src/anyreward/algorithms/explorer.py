@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..certificate import BOUNDS, error_bound
+from ..bounds import Bound, as_bound
 from ..counts import Counts, checked_episodes
 from ..setting import Setting, probability
 
@@ -27,9 +27,9 @@ class Explorer(ABC):
     delta
         The certificate may fail with at most this probability, in (0, 1).
     bounds
-        Which certificate `error_bound` is.
-    clip
-        Whether the paper's error bound is cut at the trivial one (see `certificate.error_bound`).
+        Which certificate `error_bound` is: `"tight"`, `"paper"`, or a bound with options of its own (`bounds`).
+    clip, max_successors, transfer
+        Options of these bounds: `clip` of `PaperBound`, the others of `TightBound`.
     seed
         Makes every choice of the algorithm repeatable.
     growth
@@ -40,18 +40,19 @@ class Explorer(ABC):
         self,
         setting: Setting,
         delta: float = 0.1,
-        bounds: str = "paper",
+        bounds: str | Bound = "tight",
         clip: bool = True,
+        max_successors: int | None = None,
+        transfer: bool = True,
         seed: int = 0,
         growth: float = 1.03,
     ) -> None:
-        if bounds not in BOUNDS:
-            raise ValueError(f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
         if not growth > 1.0:
             raise ValueError(f"growth is {growth}: it has to be above 1.")
-        self.setting, self.delta, self.bounds, self.clip = setting, probability(delta, "delta"), bounds, clip
+        self.setting, self.delta, self.clip = setting, probability(delta, "delta"), clip
+        self.bound = as_bound(bounds, clip=clip, max_successors=max_successors, transfer=transfer)
         self.seed, self.growth = seed, growth
-        self.counts = Counts(setting)
+        self.counts = Counts(setting, transfer=getattr(self.bound, "transfer", False))
 
     @abstractmethod
     def ask(self) -> np.ndarray:
@@ -85,4 +86,4 @@ class Explorer(ABC):
     @property
     def error_bound(self) -> float:
         """The bound on the value error of every policy under every reward in [0, 1], exact for the present counts."""
-        return error_bound(self.counts, self.delta, self.bounds, self.clip)
+        return self.bound(self.counts, self.delta)

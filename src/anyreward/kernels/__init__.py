@@ -5,6 +5,8 @@
 `greedy`     the greedy policy of an index over visited nodes, with ties broken repeatably
 `simulate`   a known model: one step, one episode, many walkers at once
 `rf`         the RF-UCRL index: one entry, one path, one full backward pass, one episode loop
+`radii`      how far a law can be from the empirical one: KL thresholds, TV radii
+`trajectory` the trajectory certificate: a backward pass, the search over multipliers
 ===========  ==========================================================================
 
 Numba takes longer to import than everything else together, so a kernel module is imported when it is first used
@@ -21,9 +23,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import greedy, rf, simulate, table
+    from . import greedy, radii, rf, simulate, table, trajectory
 
-__all__ = ["greedy", "rf", "simulate", "table"]
+__all__ = ["greedy", "radii", "rf", "simulate", "table", "trajectory"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,9 +1,9 @@
-"""The RF-UCRL index on visited nodes: one entry, one path, one full backward pass, and the loop over episodes.
+"""An error index on visited nodes: one entry, one path, one full backward pass, and the loop over episodes.
 
     E_h(s,a) = min( cap_h, weight_h * radius(n) + discount * sum_s' p_hat(s'|s,a) max_b E_{h+1}(s',b) )
 
-with weight_h = discount * sigma_{H-1-h} (steps from 0) and radius(n) = sqrt(2 beta(n) / n). The formulas, what they
-guarantee and where they come from are in `algorithms/rf_ucrl.py`.
+For RF-UCRL weight_h = discount * sigma_{H-1-h} (steps from 0) and radius(n) = sqrt(2 beta(n) / n); for RF-trajectory
+weight_h = kappa_h and radius(n) = 1/n. The formulas and what they guarantee are in `algorithms/`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .simulate import start, step
 from .table import EPISODES, NODES, NONE, add_edge, find, has_room, record_episode, row_of
 
 EVERY, PATH = 0, 1  # schedules of `run`
+PINSKER, INVERSE = 0, 1  # radii: sqrt(2 beta(n) / n), or 1 / n
 
 
 class Rule(NamedTuple):
@@ -31,6 +32,7 @@ class Rule(NamedTuple):
     start_cap: float
     n_states: int
     n_actions: int
+    kind: int  # PINSKER or INVERSE: what a radius is
     m: float  # S - 1
     level: float  # log(2 N / delta) + m (1 - log m), N laws being estimated; log(2 N / delta) for S = 1
 
@@ -49,8 +51,14 @@ def beta(n, m, level):
 
 
 @inlined
-def radius_of(n, m, level):
-    """sqrt(2 beta(n) / max(1, n)): the L1 radius, by Pinsker; at n = 0 a number above any L1 distance there can be."""
+def radius_of(n, kind, m, level):
+    """What a row's charge is proportional to.
+
+    PINSKER: sqrt(2 beta(n) / max(1, n)), the L1 radius; at n = 0 a number above any L1 distance there can be.
+    INVERSE: 1 / max(0.1, n).
+    """
+    if kind == INVERSE:
+        return 1.0 / max(0.1, n)
     return sqrt(2.0 * beta(n, m, level) * (1.0 / max(1.0, n)))
 
 
@@ -67,7 +75,7 @@ def total_ahead(first, size, target, seen, V, plane, row):
 def sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule):
     """The paper's backward pass over all visited nodes. The last step has index 0 and is never touched."""
     S, A, discount, level = rule.n_states, rule.n_actions, rule.discount, rule.level
-    blank = radius_of(0.0, rule.m, level)
+    blank = radius_of(0.0, rule.kind, rule.m, level)
     mean = 0.0  # of V over all states of the next step, unvisited ones included
     for h in range(len(weights) - 2, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
@@ -101,13 +109,13 @@ def sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisite
 @inlined
 def refresh(n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule, nodes, actions, indices):
     """The rows that an episode visited, backwards: their radius and scale and, if asked for, their index."""
-    A, m, level, discount = rule.n_actions, rule.m, rule.level, rule.discount
-    radius[0] = radius_of(float(n[0]), m, level)
+    A, kind, m, level, discount = rule.n_actions, rule.kind, rule.m, rule.level, rule.discount
+    radius[0] = radius_of(float(n[0]), kind, m, level)
     steps = len(actions) if len(V) > 1 else len(actions) - 1  # the last step has no index; its rows count if pooled
     for h in range(steps):  # a loop of its own: the logarithms overlap
         row = row_of(nodes[h], A, actions[h])
         visits = float(n[row])
-        radius[row] = radius_of(visits, m, level)
+        radius[row] = radius_of(visits, kind, m, level)
         scale[row] = discount * (1.0 / visits)
     if indices:
         for h in range(len(actions) - 2, -1, -1):
@@ -122,7 +130,7 @@ def refresh(n, first, size, target, seen, Q, V, best, ties, radius, scale, weigh
 def start_index(n, first, size, target, seen, V, unvisited, radius, rule):
     """The index before the first step: of the known start state, or of the estimated start distribution."""
     if n[0] == 0:
-        blank = radius_of(0.0, rule.m, rule.level)
+        blank = radius_of(0.0, rule.kind, rule.m, rule.level)
         return min(rule.start_cap, rule.start_weight * blank + unvisited[0])
     ahead = total_ahead(first, size, target, seen, V, 0, 0)
     return min(rule.start_cap, rule.start_weight * radius[0] + ahead / n[0])
@@ -137,13 +145,13 @@ def start_value(table, rows, greedy, rule):
 @loop
 def plan(table, rows, greedy, rule):
     """Rows, full backward pass and start value, from the counts alone."""
-    _, _, following, head, n, first, size, _, target, seen, used = table
+    _, _, following, head, n, first, size, _, target, seen, _, _, used = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
-    weights, caps, discount, _, _, _, A, m, level = rule
+    weights, caps, discount, _, _, _, A, kind, m, level = rule
     for row in range(used[NODES] * A):
         if n[row] > 0:
-            radius[row] = radius_of(float(n[row]), m, level)
+            radius[row] = radius_of(float(n[row]), kind, m, level)
             scale[row] = discount * (1.0 / n[row])
     sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule)
     return start_index(n, first, size, target, seen, V, unvisited, radius, rule)
@@ -152,10 +160,10 @@ def plan(table, rows, greedy, rule):
 @allocates
 def learn(table, rows, greedy, rule, schedule, states, actions):
     """Takes in episodes that were played elsewhere, (B, H+1) states and (B, H) actions."""
-    _, _, following, head, n, first, size, _, target, seen, used = table
+    _, _, following, head, n, first, size, _, target, seen, _, _, used = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
-    weights, caps, _, _, _, _, A, _, _ = rule
+    weights, caps, _, _, _, _, A, _, _, _ = rule
     nodes = np.empty(states.shape[1], np.uint32)
     for b in range(len(states)):
         known = used[NODES]
@@ -177,10 +185,10 @@ def run(model, table, rows, greedy, rule, schedule, seed_key, rng, episodes, goa
 
     Returns the number of episodes done. Each one is played with the greedy policy of what the episodes before it left.
     """
-    _, state, following, head, n, first, size, _, target, seen, used = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, used = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
-    weights, caps, _, _, _, _, A, _, _ = rule
+    weights, caps, _, _, _, _, A, _, _, _ = rule
     shape, successors, _, cumulative, _, _, _ = model
     H = len(weights)
     last_plane, last_layer, last_t = len(V) - 1, len(head) - 1, shape[0] - 1

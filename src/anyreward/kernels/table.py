@@ -20,6 +20,7 @@ skips the test for negative indices; a pass is twice as fast), and loops unpack 
 
 from __future__ import annotations
 
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,8 @@ class Table(NamedTuple):
     room: np.ndarray  # (N * A,) uint32: how many it can have where it lies
     target: np.ndarray  # (M,) uint32: the node an edge leads to
     seen: np.ndarray  # (M,) float64: how often it was taken, a whole number (exact up to 2^53)
+    booked: np.ndarray  # (M,) float64: how many of these have been scored by a prediction
+    evidence: np.ndarray  # (M,) float64: the sum of their scores, log(predicted probability)
     used: np.ndarray  # (4,) int64: nodes, edges, episodes, room of the widest row
 
 
@@ -87,12 +90,14 @@ def add_edge(table, row, layer, s):
         for k in range(size):
             table.target[moved + k] = table.target[begin + k]
             table.seen[moved + k] = table.seen[begin + k]
+            table.booked[moved + k] = table.booked[begin + k]
+            table.evidence[moved + k] = table.evidence[begin + k]
         table.used[EDGES] += room
         table.used[WIDEST] = max(table.used[WIDEST], room)
         table.first[row], table.room[row] = moved, room
         begin = moved
     table.target[begin + size] = node
-    table.seen[begin + size] = 0
+    table.seen[begin + size] = table.booked[begin + size] = table.evidence[begin + size] = 0.0
     table.size[row] = size + 1
     return np.uint64(begin + size)
 
@@ -179,3 +184,68 @@ def flows(table, A):
                 break
             node = table.following[node]
     return out
+
+
+@inlined
+def prediction(pool, A, S, s, a, s_next):
+    """log of the probability that pooled counts give to s_next after (s, a): (N(s,a,s') + 1/(2S)) / (n(s,a) + 1/2)."""
+    node, times, n = pool.node_of[0, s], 0.0, 0.0
+    if node != 0:
+        row = row_of(node, A, a)
+        n = float(pool.n[row])
+        e = find(pool.state, pool.first, pool.size, pool.target, row, s_next)
+        if e != NONE:
+            times = pool.seen[e]
+    return log((times + 0.5 / S) / (n + 0.5))
+
+
+@loop
+def scores(table, pool, A, S, out):
+    """The evidence of every edge, with what has not been booked yet scored by the pool as it stands; out (M,)."""
+    for row in range(A, table.used[NODES] * A):
+        s, a = table.state[row // A], row % A
+        for e in range(table.first[row], table.first[row] + table.size[row]):
+            out[e] = table.evidence[e]
+            fresh = table.seen[e] - table.booked[e]
+            if fresh > 0.0:
+                out[e] += fresh * prediction(pool, A, S, s, a, table.state[table.target[e]])
+
+
+@allocates
+def book(table, pool, A, S):
+    """Scores what came since the last booking and returns it, as pooled rows for `record_flows`."""
+    out = np.empty((table.used[EDGES], 5), np.int64)
+    scored = np.empty(len(table.seen))
+    scores(table, pool, A, S, scored)
+    i = 0
+    for row in range(A, table.used[NODES] * A):
+        for e in range(table.first[row], table.first[row] + table.size[row]):
+            fresh = table.seen[e] - table.booked[e]
+            if fresh > 0.0:
+                table.evidence[e] = scored[e]
+                table.booked[e] = table.seen[e]
+                out[i, 0], out[i, 1], out[i, 2] = 0, table.state[row // A], row % A
+                out[i, 3], out[i, 4] = table.state[table.target[e]], np.int64(fresh)
+                i += 1
+    return out[:i]
+
+
+@loop
+def add_evidence(table, A, layer, s, a, s_next, value):
+    """Adds evidence to edges that exist and marks all that was seen on them as booked; start draws have none."""
+    for i in range(len(layer)):
+        if layer[i] >= 0:
+            row = row_of(table.node_of[layer[i], s[i]], A, a[i])
+            e = find(table.state, table.first, table.size, table.target, row, s_next[i])
+            table.evidence[e] += value[i]
+            table.booked[e] = table.seen[e]
+
+
+@loop
+def flow_evidence(table, A, scored, layer, s, a, s_next, out):
+    """The evidence of given edges, out (M,); 0 for start draws."""
+    for i in range(len(layer)):
+        out[i] = 0.0
+        if layer[i] >= 0:
+            row = row_of(table.node_of[layer[i], s[i]], A, a[i])
+            out[i] = scored[find(table.state, table.first, table.size, table.target, row, s_next[i])]

@@ -1,0 +1,50 @@
+"""RF-trajectory: reward-free exploration for the trajectory certificate.
+
+The certificate (`bounds.TightBound`, proved in `docs/theory.md`) charges kappa_h c_h(s,a) for passing through a pair, where
+the KL radius c_h(s,a) is a slowly growing threshold over n_h(s,a). So the explorer goes where kappa_h / n_h(s,a) adds up to most:
+
+    W_h(s,a) = kappa_h / n_h(s,a) + sum_s' p_hat_h(s'|s,a) max_b W_{h+1}(s',b),     W_{H} = 0 (steps from 0)
+    kappa_h  = sum_{j > h} gamma^j / lambda_j,   lambda_j = sqrt(j), or sqrt(j + 1) with a random start
+
+with n = 0.1 for a pair that was not visited, and not clipped: at a cap, indices tie and exploration loses its direction. The
+shape of lambda is that of the certificate when all charges are alike; its scale does not matter to a greedy policy.
+
+Sampling   play argmax_a W_h(s,a).
+Stopping   when the certificate is at most epsilon/2, looked at whenever the episodes have grown by `growth`.
+Planning   for any reward, backward induction on p_hat.
+
+Guarantee: that of the certificate, which is a function of the counts and does not depend on how they were collected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import kernels
+from .greedy import GreedyExplorer
+
+if TYPE_CHECKING:
+    from ..kernels.rf import Rule
+
+
+class RFTrajectory(GreedyExplorer):
+    """RF-trajectory as ask and tell; see `GreedyExplorer` for options."""
+
+    def rule(self) -> Rule:
+        setting, H = self.setting, self.setting.horizon
+        j = np.arange(1, H)
+        charge = setting.discount**j / np.sqrt(j + (setting.initial_state is None))
+        return kernels.rf.Rule(
+            weight=np.append(np.cumsum(charge[::-1])[::-1], 0.0),
+            cap=np.full(H, np.inf),
+            discount=1.0,
+            start_weight=0.0,
+            start_cap=np.inf,
+            n_states=setting.n_states,
+            n_actions=setting.n_actions,
+            kind=kernels.rf.INVERSE,
+            m=0.0,
+            level=0.0,
+        )

@@ -1,0 +1,168 @@
+"""Error bounds: functions of counts that no value error exceeds, with probability at least 1 - delta.
+
+Every bound Phi(counts, delta) here means the same: on one event of probability at least 1 - delta, at all times, for all
+policies and all rewards in [0, 1] at once, the value from the start in the empirical model is within Phi of the true one.
+
+=======  =====================  =================================================================================
+paper    `PaperBound`           Lemma 1 of the paper: square roots of KL radii, added up along the way
+tight    `TightBound`           square roots of added-up KL radii, radii that adapt to the support (`docs/theory.md`)
+=======  =====================  =================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import log
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from . import kernels
+from .confidence import paper_rule
+from .counts import Counts
+from .index import Index
+from .setting import Setting, probability, whole_number
+
+THRESHOLDS = ("paper", "support")
+SEARCH = (20, 12)  # scales of multipliers that are tried, each half the one before; steps of refinement from the best
+
+
+class Bound(Protocol):
+    """An error bound: a function of counts and delta."""
+
+    name: ClassVar[str]
+
+    def __call__(self, counts: Counts, delta: float) -> float: ...
+
+
+def rounded_up(value: float, counts: Counts) -> float:
+    """`value` to the safe side of all rounding in a backward pass.
+
+    Every term of such a recursion is positive, so each rounding changes the result by a factor within 1 +- 2^-53; along a
+    path there are fewer than (K + 32)(H + 1) of them for rows of up to K successors.
+    """
+    return value * (1 + 2 * (counts.widest + 32) * (counts.setting.horizon + 1) * 2.0**-53)
+
+
+@dataclass(frozen=True)
+class PaperBound:
+    """The paper's E-bar at the start, on the event of `confidence.paper_beta`.
+
+    `clip=False` leaves out the minimum with the trivial bound, as the paper does for its figures: larger, and valid as well.
+    """
+
+    name: ClassVar[str] = "paper"
+    clip: bool = True
+
+    def __call__(self, counts: Counts, delta: float) -> float:
+        value = Index(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
+        return rounded_up(value, counts)
+
+
+@dataclass(frozen=True)
+class TightBound:
+    """The trajectory certificate with support-adaptive radii, never larger than the TV recursion.
+
+    Parameters
+    ----------
+    max_successors
+        A number K of which you know beforehand that no pair has more successors; the radii shrink accordingly. Counts that
+        show more are refused.
+    transfer
+        Whether the evidence of other steps is used, where the counts have it (`Counts`). It assumes nothing.
+    trajectory, threshold, exact_tv
+        Ingredients, to be left out for comparison: the trajectory certificate (else the TV recursion alone), the mixture over
+        supports (`"support"`, else `"paper"`), the exact TV radius of a KL ball (else Pinsker's).
+    """
+
+    name: ClassVar[str] = "tight"
+    max_successors: int | None = None
+    transfer: bool = True
+    trajectory: bool = True
+    threshold: str = "support"
+    exact_tv: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_successors is not None and whole_number(self.max_successors, "max_successors") < 1:
+            raise ValueError(f"max_successors is {self.max_successors}: it has to be at least 1.")
+        if self.threshold not in THRESHOLDS:
+            raise ValueError(f"threshold is {self.threshold!r}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
+
+    def __call__(self, counts: Counts, delta: float) -> float:
+        return self.details(counts, delta).value
+
+    def details(self, counts: Counts, delta: float) -> Details:
+        """The bound with the radii and multipliers behind it."""
+        setting, table = counts.setting, counts._table
+        H = setting.horizon
+        radii, tv = self.radii(counts, delta)
+        discounts = setting.discount ** np.arange(H)
+        w = discounts * setting.discount * setting.sigma[H - 1 :: -1]
+        w_start = float(setting.sigma[-1]) if setting.initial_state is None else 0.0
+        planes = H + 1 if setting.stationary else 1
+        value, multipliers = kernels.trajectory.search(
+            table, setting.n_actions, radii, tv, w, w_start, discounts, planes, *(SEARCH if self.trajectory else (0, 0))
+        )
+        return Details(rounded_up(float(value), counts), radii, tv, multipliers)
+
+    def radii(self, counts: Counts, delta: float) -> tuple[np.ndarray, np.ndarray]:
+        """KL and TV radii of every row of the table, 0 where there is no data.
+
+        The laws that share delta are those that can matter: the last step never does, and the first one only in the start
+        state if that is known.
+        """
+        setting, table = counts.setting, counts._table
+        S, A = setting.n_states, setting.n_actions
+        K = self.max_successors
+        if K is not None and counts.widest_pair > K:
+            raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
+        kind = kernels.radii.PAPER if self.threshold == "paper" else kernels.radii.SUPPORT if K is None else kernels.radii.SIZE
+        radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
+        laws = relevant_laws(setting)
+        if laws:
+            kernels.radii.all_radii(
+                table, A, S, kind, K or S, log(laws / probability(delta, "delta")),
+                counts.scores() if self.transfer else np.zeros(0), self.exact_tv, radii, tv,
+            )  # fmt: skip
+        return radii, tv
+
+
+@dataclass(frozen=True)
+class Details:
+    """A tight bound and what it was made of."""
+
+    value: float
+    radii: np.ndarray  # of the rows of the table, KL
+    tv: np.ndarray  # of the rows of the table, total variation
+    multipliers: np.ndarray  # (H,), all 0 if the TV recursion was best
+
+
+def relevant_laws(setting: Setting) -> int:
+    """How many laws the values from the start depend on: delta is shared among them and no others."""
+    pairs, steps, random_start = setting.n_states * setting.n_actions, setting.horizon - 1, setting.initial_state is None
+    if steps == 0:
+        return int(random_start)
+    if setting.stationary:
+        return pairs + random_start
+    return pairs * steps + 1 if random_start else setting.n_actions + pairs * (steps - 1)
+
+
+BOUNDS: dict[str, type[PaperBound] | type[TightBound]] = {"paper": PaperBound, "tight": TightBound}
+
+
+def as_bound(bounds: str | Bound, strict: bool = False, **options: Any) -> Bound:
+    """The bound of a name with those of the options that are its own, or the bound that is given; strictly: no others."""
+    if not isinstance(bounds, str):
+        return bounds
+    if bounds not in BOUNDS:
+        raise ValueError(f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
+    kind = BOUNDS[bounds]
+    own = {k: v for k, v in options.items() if k in kind.__dataclass_fields__}
+    if strict and len(own) < len(options):
+        raise ValueError(f"{next(k for k in options if k not in own)!r} is not an option of the bounds {bounds!r}.")
+    return kind(**own)
+
+
+def bound_options(bound: Bound) -> dict[str, Any]:
+    """What is needed to make the bound again."""
+    return asdict(bound)  # type: ignore[call-overload]

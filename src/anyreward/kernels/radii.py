@@ -1,0 +1,204 @@
+"""How far a law can be from the empirical one: thresholds on n KL, and the largest total variation in a KL ball.
+
+One function a lemma; `confidence` states the lemmas and `docs/theory.md` proves them. Everything errs on the safe side:
+a threshold or a radius is never below the exact value.
+"""
+
+from __future__ import annotations
+
+from math import exp, lgamma, log, log1p, pi, sqrt
+
+import numpy as np
+
+from .compiled import inlined, loop
+from .table import NODES
+
+HALF_LOG_2 = 0.5 * log(2.0)
+HALF_LOG_2PI = 0.5 * log(2.0 * pi)
+TERMS = 40  # of the mixture over supports; leaving the rest out only enlarges the threshold
+SAFETY = 1e-8  # nats added to a threshold: far above what rounding takes away, far below what matters
+ENUMERATED = 10  # successors up to which all events are tried in `tv_radius`
+
+
+@inlined
+def stirling_gap(x):
+    """r(x) = x log x - x + log(2 pi)/2 - log Gamma(x + 1/2) for x >= 0, without cancellation: 1/(24x) - 7/(2880x^3) + ..."""
+    if x >= 16.0:
+        y = 1.0 / (x * x)
+        return (1.0 / 24.0 - y * (7.0 / 2880.0 - y * (31.0 / 40320.0 - y * (127.0 / 430080.0)))) / x
+    return (x * log(x) - x if x > 0.0 else 0.0) + HALF_LOG_2PI - lgamma(x + 0.5)
+
+
+@inlined
+def gamma_step(x):
+    """log Gamma(x + 1) - log Gamma(x + 1/2) for x >= 0: log(x)/2 + 1/(8x) - 1/(192x^3) + ..."""
+    if x >= 16.0:
+        y = 1.0 / (x * x)
+        return 0.5 * log(x) + (1.0 / 8.0 - y * (1.0 / 192.0 - y * (1.0 / 640.0 - y * (17.0 / 14336.0)))) / x
+    return lgamma(x + 1.0) - lgamma(x + 0.5)
+
+
+@inlined
+def evidence(seen, begin, size, n):
+    """The part of a mixture's threshold that depends on how n samples spread over the seen successors."""
+    total = HALF_LOG_2PI - size * HALF_LOG_2 - stirling_gap(n)
+    for e in range(begin, begin + size):
+        total += stirling_gap(seen[e])
+    return total
+
+
+@loop
+def log_rise(n, k):
+    """log Gamma(n + k/2) - log Gamma(n + 1/2) for k >= 1."""
+    total, x = (0.0, n + 0.5) if k % 2 == 1 else (gamma_step(n), n + 1.0)
+    for _ in range((k - 1) // 2):
+        total += log(x)
+        x += 1.0
+    return total
+
+
+@loop
+def psi_size(seen, begin, size, n, K):
+    """Dirichlet(1/2) on K symbols: n KL <= log(1/delta) + psi at all times if the law has at most K successors."""
+    return evidence(seen, begin, size, n) - lgamma(0.5 * K) + log_rise(n, K) + SAFETY
+
+
+@loop
+def psi_support(seen, begin, size, n, S):
+    """A mixture over supports: size k with weight 2^-k, a uniform k-subset, Dirichlet(1/2) on it. Nothing is assumed.
+
+    With K successors seen, the mixture is the sum over k >= K of
+    2^-k / (1 - 2^-S) * C(S-K, k-K) / C(S, k) * Gamma(k/2) / (Gamma(n + k/2) / Gamma(n + 1/2)); two terms apart, the Gammas
+    have a rational ratio, so only the first two are computed from scratch.
+    """
+    K = np.int64(size)
+    log_choose = lgamma(S + 1.0) - lgamma(K + 1.0) - lgamma(S - K + 1.0)
+    first = lgamma(0.5 * K) - log_rise(n, K)  # the largest Gamma factor: later ones are smaller, so nothing overflows
+    second = lgamma(0.5 * (K + 1)) - log_rise(n, K + 1)
+    even, odd = 1.0, exp(second - first)  # Gamma factors of k = K, K + 2, ... and k = K + 1, K + 3, ..., over the first
+    total, weight = 0.0, 1.0  # weight: prior of a subset of size k, over that of size K
+    for k in range(K, min(S, K + TERMS - 1) + 1):
+        total += weight * even
+        weight *= 0.5 * (k + 1.0) / (k + 1.0 - K)
+        even, odd = odd, even * (0.5 * k) / (n + 0.5 * k)
+    log_sum = first - K * 2.0 * HALF_LOG_2 - log_choose - log1p(-exp(-S * 2.0 * HALF_LOG_2)) + log(total)
+    return evidence(seen, begin, size, n) - log_sum + SAFETY
+
+
+@loop
+def kl(x, q):
+    """The binary relative entropy."""
+    left = x * log(x / q) if x > 0.0 else 0.0
+    return left + (1.0 - x) * log((1.0 - x) / (1.0 - q)) if x < 1.0 else left
+
+
+@loop
+def kl_up(x, c):
+    """At least max{q >= x : kl(x, q) <= c}, and hardly more: Newton from the right on a convex function stays on the right."""
+    if x >= 1.0:
+        return 1.0
+    spread = x * log(x) if x > 0.0 else 0.0
+    # Two upper bounds to start from: Pinsker, and -x log q >= 0.
+    q = min(x + sqrt(0.5 * c), 1.0 - (1.0 - x) * exp(-(c - spread) / (1.0 - x)))
+    if x == 0.0 or not q < 1.0:
+        return min(q, 1.0)
+    for _ in range(60):
+        step = (kl(x, q) - c) * q * (1.0 - q) / (q - x) if q > x else 0.0
+        if not step > 1e-13 * q:
+            break
+        q -= step
+    return min(1.0, q * (1.0 + 1e-12))
+
+
+@loop
+def widest_event(c):
+    """The x at which kl_up(x, c) - x is largest: a concave function of x, so its slope is bisected."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        x = 0.5 * (low + high)
+        q = kl_up(x, c)
+        if q >= 1.0 or q * (1.0 - q) * (log(q / x) + log((1.0 - x) / (1.0 - q))) < q - x:
+            high = x
+        else:
+            low = x
+    return 0.5 * (low + high)
+
+
+@loop
+def tv_radius(seen, begin, size, n, c, unseen):
+    """The largest TV(p_hat, p) with KL(p_hat, p) <= c: the maximum of kl_up(x, c) - x over the events' x = p_hat(A).
+
+    `unseen` says whether p may have successors that were not seen. An event of the largest gain has x = 0 or is next to the
+    peak of a concave function, on one of its sides; with many successors the peak itself is taken, which is an upper bound.
+    """
+    if not c < 700.0:
+        return 1.0
+    best = 1.0 - exp(-c) if unseen else 0.0
+    if size == 1:
+        return best * (1.0 + 1e-12)
+    if size > ENUMERATED:
+        x = widest_event(c)
+        return min(1.0, sqrt(0.5 * c), max(best, kl_up(x, c) - x) * (1.0 + 1e-9))
+    below, above = 0.0, 1.0
+    if size > 2:
+        peak = widest_event(c)
+        for event in range(1, (1 << size) - 1):
+            x = 0.0
+            for k in range(size):
+                if (event >> k) & 1:
+                    x += seen[begin + k]
+            x /= n
+            if x <= peak:
+                below = max(below, x)
+            else:
+                above = min(above, x)
+    else:
+        below = seen[begin] / n
+        above = 1.0 - below
+    if below > 0.0:
+        best = max(best, kl_up(below, c) - below)
+    if above < 1.0:
+        best = max(best, kl_up(above, c) - above)
+    return min(1.0, best * (1.0 + 1e-9))
+
+
+@loop
+def psi_transfer(seen, scored, begin, size, n):
+    """A predictable predictor: n KL <= log(1/delta) + psi, where `scored` holds its log probabilities of what came."""
+    entropy, score = 0.0, 0.0
+    for e in range(begin, begin + size):
+        entropy += seen[e] * log(seen[e] / n)
+        score += scored[e]
+    return entropy - score + SAFETY - 1e-13 * score
+
+
+@loop
+def psi_mixed(one, other):
+    """Half of one martingale and half of another: log 2 - log(e^-one + e^-other)."""
+    low, high = min(one, other), max(one, other)
+    return 2.0 * HALF_LOG_2 + low - log1p(exp(low - high)) + SAFETY
+
+
+PAPER, SUPPORT, SIZE = 0, 1, 2  # kinds of thresholds
+
+
+@loop
+def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, kl_radius, tv):
+    """The KL radius and the TV radius of every visited row; `scored` is empty without transfer. Row 0 is the start draw."""
+    first, size, seen, count = table.first, table.size, table.seen, table.n
+    m = S - 1.0
+    for row in range(np.int64(table.used[NODES]) * A):
+        if count[row] > 0:
+            n, begin, width = float(count[row]), np.int64(first[row]), np.int64(size[row])
+            if kind == PAPER:
+                psi = m * (1.0 + log1p(n / m)) if m > 0.0 else 0.0
+            elif kind == SIZE and row >= A:  # the start may have more
+                psi = psi_size(seen, begin, width, n, K)
+            else:
+                psi = psi_support(seen, begin, width, n, S)
+            if len(scored) > 0 and row >= A:
+                psi = psi_mixed(psi, psi_transfer(seen, scored, begin, width, n))
+            c = max(0.0, log_laws + psi) / n * (1.0 + 1e-14)
+            unseen = width < (min(K, S) if kind == SIZE and row >= A else S)
+            kl_radius[row] = c
+            tv[row] = min(1.0, tv_radius(seen, begin, width, n, c, unseen) if exact_tv else sqrt(0.5 * c))

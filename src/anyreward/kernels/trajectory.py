@@ -1,0 +1,145 @@
+"""The trajectory certificate: backward passes for given multipliers, and the search over multipliers.
+
+With steps h and times j from 0, multipliers lambda_j > 0 and w_h = gamma^(h+1) sigma_{H-1-h} (what is left after step h),
+
+    kappa_h  = sum_{j > h} gamma^j / (4 lambda_j)
+    W_h(s,a) = min( w_h, min(kappa_h c_h(s,a), w_h tau_h(s,a)) + sum_s' p_hat(s'|s,a) max_b W_{h+1}(s',b) ),   w_h without data
+    Phi      = sum_j gamma^j lambda_j / 2 + max_a W_0(s_0, a)
+
+is valid for every choice of multipliers (`docs/theory.md`). j runs from 1, since the start is known; a random start adds j = 0
+and a row in front of everything. All multipliers 0 means: no KL charges, the TV recursion.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+import numpy as np
+
+from .compiled import allocates, inlined, loop
+from .rf import total_ahead
+from .table import row_of
+
+
+@inlined
+def charge(kappa, w, c, tau):
+    """What it costs to go on through a row: by its KL radius or by its TV radius, whichever is less."""
+    return min(kappa * c if c > 0.0 else 0.0, w * tau)
+
+
+@loop
+def backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best):
+    """One pass; fills V and the greedy actions and returns nothing. The last step has w = 0 and is never touched."""
+    for h in range(len(w) - 2, -1, -1):
+        plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
+        cap, k = w[h], kappa[h]
+        node = head[layer]
+        while node != 0:
+            top, top_a = -1.0, 0
+            row = row_of(node, A, 0)
+            for a in range(A):
+                q = cap
+                if size[row] > 0:
+                    ahead = total_ahead(first, size, target, seen, V, plane_next, row) / n[row]
+                    q = min(cap, charge(k, cap, c[row], tau[row]) + ahead)
+                top_a = a if q > top else top_a
+                top = max(q, top)
+                row += np.uint64(1)
+            V[plane, node], best[plane, node] = top, top_a
+            node = following[node]
+
+
+@loop
+def start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w_first, V):
+    """W before the first step; w_start is sigma_H for a random start and 0 for a known one."""
+    if n[0] == 0:
+        return w_start if w_start > 0.0 else w_first
+    ahead = total_ahead(first, size, target, seen, V, 0, 0) / n[0]
+    if w_start == 0.0:
+        return ahead
+    return min(w_start, charge(kappa_start, w_start, c[0], tau[0]) + ahead)
+
+
+@loop
+def forward(following, head, first, size, target, seen, n, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G):
+    """Under the greedy policy in the empirical model: G[0] and G[h+1], the expected KL charged at the start and at step h."""
+    G[:] = 0.0
+    mass[:] = 0.0
+    if n[0] == 0:
+        return
+    if w_start > 0.0 and kappa_start * c[0] <= w_start * tau[0]:
+        G[0] = c[0]
+    for e in range(first[0], first[0] + size[0]):
+        mass[0, target[e]] = seen[e] / n[0]
+    for h in range(len(w) - 1):
+        plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
+        node = head[layer]
+        while node != 0:
+            here = mass[plane, node]
+            row = row_of(node, A, best[plane, node])
+            if here > 0.0 and size[row] > 0:
+                ahead = total_ahead(first, size, target, seen, V, plane_next, row) / n[row]
+                if charge(kappa[h], w[h], c[row], tau[row]) + ahead < w[h]:
+                    if kappa[h] * c[row] <= w[h] * tau[row]:
+                        G[h + 1] += here * c[row]
+                    for e in range(first[row], first[row] + size[row]):
+                        mass[plane_next, target[e]] += here * seen[e] / n[row]
+            node = following[node]
+
+
+@loop
+def set_kappa(lam, discounts, kappa):
+    """kappa_h from the multipliers, returned for the start draw as well; and the constant part of Phi."""
+    total, constant = 0.0, 0.0
+    for j in range(len(lam) - 1, -1, -1):
+        kappa[j] = total  # only times after j
+        if lam[j] > 0.0:
+            total += discounts[j] / (4.0 * lam[j])
+            constant += discounts[j] * lam[j] / 2.0
+    return total, constant
+
+
+@allocates
+def search(table, A, c, tau, w, w_start, discounts, planes, coarse, fine):
+    """The smallest Phi of the TV recursion, `coarse` scales of multipliers and `fine` steps from the best of them.
+
+    Returned with its multipliers (H,), which are all 0 if the TV recursion was best.
+    """
+    _, _, following, head, n, first, size, _, target, seen, _, _, _ = table
+    H = len(w)
+    random_start = w_start > 0.0
+    N = len(table.state)
+    V, mass, best = np.zeros((planes, N)), np.zeros((planes, N)), np.zeros((planes, N), np.uint32)
+    kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
+    backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
+    smallest = start_value(first, size, target, seen, n, c, tau, inf, w_start, w[0], V)
+    times = H if random_start else H - 1
+    if times == 0:
+        return smallest, lam
+    for i in range(coarse + fine):
+        if i < coarse:  # lambda_j as the root of how many steps came before, at one scale after the other
+            for j in range(H):
+                trial[j] = 2.0 * 0.5**i * sqrt((j + random_start) / times)
+        else:
+            if i == coarse:
+                if lam[H - 1] == 0.0:
+                    break
+                trial[:] = lam
+                kappa_start, constant = set_kappa(trial, discounts, kappa)
+                backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
+            # At the optimum lambda_j^2 = G_{<j} / 2; half a step in that direction, in logarithms.
+            forward(
+                following, head, first, size, target, seen, n, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G
+            )  # fmt: skip
+            before = G[0]
+            for j in range(H):
+                if trial[j] > 0.0:
+                    trial[j] = max(1e-12, sqrt(trial[j] * sqrt(0.5 * before)))
+                before += G[j + 1]
+        kappa_start, constant = set_kappa(trial, discounts, kappa)
+        backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
+        phi = constant + start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w[0], V)
+        if phi < smallest:
+            smallest = phi
+            lam[:] = trial
+    return smallest, lam
