@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from . import kernels
 from .certificate import Certificate, certify
 from .counts import COLUMNS, Counts
 from .planning import Reward, _induct, as_policy, as_reward
@@ -32,12 +33,12 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """An optimal policy of the empirical model for one reward.
+    """A policy for one reward, with an interval of its own: optimal in the empirical model, or `cautious`.
 
     On the certificate's event, lower <= true value of the policy <= true optimal value <= upper, for every plan made from
-    the same counts at once: the event is about transitions only, so any number of rewards may be asked, chosen after
-    seeing the data. *Proof.* With E the error bound, V^pi >= V_hat^pi - E = value - E, and for the optimal policy
-    V* <= V_hat^{pi*} + E <= value + E, since `value` is the largest in the empirical model.
+    the same counts at once, at no further delta: any number of rewards may be asked, chosen after seeing the data.
+    *Proof.* The event says that every true law lies in its KL ball and does not mention rewards; `lower` is the smallest value
+    of the policy, and `upper` the largest optimal value, over all models in the balls.
     """
 
     policy: np.ndarray  # (H, S) integers
@@ -80,37 +81,56 @@ class Atlas:
         """E-bar at the start: the bound on every policy's value error under every reward. epsilon is twice that."""
         return self.certificate.error_bound
 
-    def plan(self, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Plan:
+    def plan(self, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0), cautious: bool = False) -> Plan:
         """The optimal policy of the empirical model for a reward, with its certified interval.
 
         `reward` is an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float, with values in [0, 1]. Rewards in
-        other units need their `reward_range`: value and interval are then in those units, and the error bound is
-        stretched with the range.
+        other units need their `reward_range`: value and interval are then in those units, and the any-reward error bound is
+        stretched with the range. With `cautious`, the policy with the best guaranteed value is returned instead: the one whose
+        smallest value over all models that the data allow is largest.
+
+        The interval is that of robust planning over the KL balls, cut by the any-reward error bound and by what the reward
+        allows at all.
         """
-        value, policy, low, high, error = self._value(reward, reward_range, None)
-        return Plan(policy, value, max(low, value - error), min(high, value + error), reward_range)
+        r, slack, error, lowest, highest = self._units(reward, reward_range)
+        model, setting = self.counts.model(), self.counts.setting
+        robust = _Robust(self, r)
+        if cautious:
+            policy = robust.best(kernels.robust.LOWER)[0].argmax(axis=2)
+        else:
+            policy = _induct(model, r, setting.horizon, setting.discount, None).policy
+        value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, policy).V[0])
+        # The bound on the optimum is about the best value in the empirical model, which a cautious policy may not have.
+        best = value if not cautious else float(model.initial @ _induct(model, r, setting.horizon, setting.discount, None).V[0])
+        lower = max(lowest, value - error, robust.of(policy, kernels.robust.LOWER) - slack)
+        upper = min(highest, best + error, robust.best(kernels.robust.UPPER)[1] + slack)
+        return Plan(policy, value, lower, max(lower, upper), reward_range)
 
     def evaluate(self, policy: ArrayLike, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Interval:
-        """The value of any policy, (H, S) actions or (H, S, A) probabilities, with its certified interval."""
-        value, _, low, high, error = self._value(reward, reward_range, policy)
-        return Interval(max(low, value - error), value, min(high, value + error))
+        """The value of any policy, (H, S) actions or (H, S, A) probabilities, with its certified interval.
 
-    def _value(
-        self, reward: Reward, reward_range: tuple[float, float], policy: ArrayLike | None
-    ) -> tuple[float, np.ndarray, float, float, float]:
-        setting, model = self.counts.setting, self.counts.model()
-        lowest, highest = (float(x) for x in reward_range)
-        if not lowest < highest:
+        All such intervals, for all policies and rewards, hold at once on the certificate's event: see `Plan`.
+        """
+        r, slack, error, lowest, highest = self._units(reward, reward_range)
+        model, setting = self.counts.model(), self.counts.setting
+        pi, robust = as_policy(policy, model, setting.horizon), _Robust(self, r)
+        value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
+        lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
+        upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
+        return Interval(lower, value, max(lower, upper))
+
+    def _units(self, reward: Reward, reward_range: tuple[float, float]) -> tuple[np.ndarray, float, float, float, float]:
+        """The reward as (H, S, A); room for rounding; the any-reward error; the lowest and highest value it can give."""
+        setting = self.counts.setting
+        low, high = (float(x) for x in reward_range)
+        if not low < high:
             raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second.")
-        r = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon, (lowest, highest))
-        pi = None if policy is None else as_policy(policy, model, setting.horizon)
-        values = _induct(model, r, setting.horizon, setting.discount, pi)
-        value = float(model.initial @ values.V[0])
+        r = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon, (low, high))
         gammas = setting.discount ** np.arange(setting.horizon)
-        low, high = (float(gammas @ extreme) for extreme in (r.min(axis=(1, 2)), r.max(axis=(1, 2))))
-        # Rounding in `value`, `low` and `high` is far below these.
-        error = self.error_bound * (highest - lowest) + 1e-12 * float(gammas.sum()) * max(abs(lowest), abs(highest))
-        return value, values.policy, low - 1e-14 * abs(low), high + 1e-14 * abs(high), error
+        lowest, highest = (float(gammas @ extreme) for extreme in (r.min(axis=(1, 2)), r.max(axis=(1, 2))))
+        slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
+        error = self.error_bound * (high - low) + slack
+        return r, slack, error, lowest - 1e-14 * abs(lowest), highest + 1e-14 * abs(highest)
 
     def __or__(self, other: Atlas) -> Atlas:
         """Both together: counts added, certified afresh.
@@ -171,6 +191,34 @@ class Atlas:
 
     def __repr__(self) -> str:
         return f"Atlas({self.certificate})"
+
+
+class _Robust:
+    """Robust planning for one reward over the KL balls of an atlas."""
+
+    def __init__(self, atlas: Atlas, reward: np.ndarray) -> None:
+        self.setting, self.table, self.reward = atlas.counts.setting, atlas.counts._table, np.ascontiguousarray(reward)
+        bound = atlas.certificate.bound
+        self.radii = bound.kl_radii(atlas.counts, atlas.certificate.delta)
+        self.most = bound.most_successors(self.setting)
+
+    def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, float]:
+        setting = self.setting
+        Q, V = kernels.robust.values(
+            self.table, setting.n_actions, self.radii, self.most, self.reward, setting.discount, side, whose, policy
+        )
+        start = -1 if setting.initial_state is None else setting.initial_state
+        return Q, float(kernels.robust.start(self.table, self.radii, start, V[0], side))
+
+    def best(self, side: float) -> tuple[np.ndarray, float]:
+        """Q and the value from the start of acting best against the extreme models."""
+        return self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))
+
+    def of(self, policy: np.ndarray, side: float) -> float:
+        """The extreme value of a policy from the start."""
+        if policy.ndim == 2:
+            policy = (policy[..., None] == np.arange(self.setting.n_actions)).astype(float)
+        return self._values(side, kernels.robust.GIVEN, np.ascontiguousarray(policy))[1]
 
 
 def load(path: str | os.PathLike[str]) -> Atlas:

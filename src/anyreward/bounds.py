@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from . import kernels
-from .confidence import paper_rule
+from .confidence import paper_beta, paper_rule
 from .counts import Counts
 from .index import Index
 from .setting import Setting, probability, whole_number
@@ -32,7 +32,14 @@ class Bound(Protocol):
 
     name: ClassVar[str]
 
-    def __call__(self, counts: Counts, delta: float) -> float: ...
+    def __call__(self, counts: Counts, delta: float) -> float:
+        """The bound Phi."""
+
+    def kl_radii(self, counts: Counts, delta: float) -> np.ndarray:
+        """For each row of the table, a radius within which KL(p_hat, p) lies on the event of the bound; 0 without data."""
+
+    def most_successors(self, setting: Setting) -> int:
+        """How many successors a pair can have at most."""
 
 
 def rounded_up(value: float, counts: Counts) -> float:
@@ -57,6 +64,13 @@ class PaperBound:
     def __call__(self, counts: Counts, delta: float) -> float:
         value = Index(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
         return rounded_up(value, counts)
+
+    def kl_radii(self, counts: Counts, delta: float) -> np.ndarray:
+        n = counts._table.n
+        return np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
+
+    def most_successors(self, setting: Setting) -> int:
+        return setting.n_states
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,12 @@ class TightBound:
             table, setting.n_actions, radii, tv, w, w_start, discounts, planes, *(SEARCH if self.trajectory else (0, 0))
         )
         return Details(rounded_up(float(value), counts), radii, tv, multipliers)
+
+    def kl_radii(self, counts: Counts, delta: float) -> np.ndarray:
+        return self.radii(counts, delta)[0]
+
+    def most_successors(self, setting: Setting) -> int:
+        return min(setting.n_states, self.max_successors or setting.n_states)
 
     def radii(self, counts: Counts, delta: float) -> tuple[np.ndarray, np.ndarray]:
         """KL and TV radii of every row of the table, 0 where there is no data.

@@ -31,6 +31,11 @@ class Certificate:
     reward_range: tuple[float, float] = (0.0, 1.0)
 
     @property
+    def bound(self) -> Bound:
+        """The bound that epsilon comes from."""
+        return BOUNDS[self.bounds](**self.options)
+
+    @property
     def error_bound(self) -> float:
         """epsilon / 2."""
         return self.epsilon / 2
@@ -51,7 +56,7 @@ class Certificate:
         """Whether these are the counts it was made from and its epsilon follows from them."""
         if counts.setting != self.setting or counts.digest() != self.digest:
             return False
-        again = certify(counts, self.delta, BOUNDS[self.bounds](**self.options), self.target)
+        again = certify(counts, self.delta, self.bound, self.target)
         return abs(again.epsilon - self.epsilon) <= 1e-9 * self.epsilon and again.met == self.met
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 The index has the form E_h(s,a) = min(cap_h, weight_h radius(n) + discount sum_s' p_hat(s'|s,a) max_b E_{h+1}(s',b)); what the
 weights and radii are makes the algorithm.
 
-Why the schedule does not matter for correctness. The certificate is a function of the counts, and the event it needs speaks of all
-counts that any sampling rule can produce. Stale or unclipped indices change which episodes are played, never what is concluded
-from them: `error_bound` is computed afresh from the counts.
+Why the schedule does not matter for correctness. The certificate is a function of the counts, and the event it needs speaks of
+all counts that any sampling rule can produce. Stale or unclipped indices change which episodes are played, never what is
+concluded from them: `error_bound` is computed afresh from the counts.
 """
 
 from __future__ import annotations

@@ -6,11 +6,13 @@
 `simulate`   a known model: one step, one episode, many walkers at once
 `rf`         the RF-UCRL index: one entry, one path, one full backward pass, one episode loop
 `radii`      how far a law can be from the empirical one: KL thresholds, TV radii
+`ball`       the largest and smallest expectation over a KL ball
+`robust`     planning over KL balls
 `trajectory` the trajectory certificate: a backward pass, the search over multipliers
 ===========  ==========================================================================
 
 Numba takes longer to import than everything else together, so a kernel module is imported when it is first used
-(``kernels.rf.full_pass(...)``), and `import anyreward` stays fast. Compiled code is cached on disk; when something has
+(``kernels.rf.plan(...)``), and `import anyreward` stays fast. Compiled code is cached on disk; when something has
 to be compiled, which happens once per version and machine, one line on stderr says so.
 """
 
@@ -23,9 +25,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import greedy, radii, rf, simulate, table, trajectory
+    from . import ball, greedy, radii, rf, robust, simulate, table, trajectory
 
-__all__ = ["greedy", "radii", "rf", "simulate", "table", "trajectory"]
+__all__ = ["ball", "greedy", "radii", "rf", "robust", "simulate", "table", "trajectory"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,79 @@
+"""The largest and the smallest expectation over a KL ball, exactly and on the safe side.
+
+For an empirical law q on the seen successors, values f, a radius c >= 0 and f* the largest value that p may put mass on, seen
+or not, let g = f* - f >= 0 on the seen successors. By Lagrangian duality (`docs/theory.md`)
+
+    max { p.f : KL(q, p) <= c } = f* - max_{u >= 0} F(u),     F(u) = exp(sum_k q_k log(u + g_k) - c) - u,
+
+and for the smallest value, with f_* the smallest admissible one and g = f - f_*, min = f_* + max_u F(u). F is concave and
+**every** u >= 0 gives a number on the safe side, so an inaccurate u costs tightness and never validity. F'(u) has the sign of
+theta(u) - c with theta(u) = sum q log(u+g) + log sum q/(u+g), which decreases in u.
+"""
+
+from __future__ import annotations
+
+from math import exp, expm1, inf, log, log1p, sqrt
+
+from .compiled import loop
+
+ROUNDING = 1e-13  # relative; what is taken off the gap so that rounding cannot turn it to the wrong side
+
+
+@loop
+def gap(seen, begin, size, n, g, c, u):
+    """At most max_u F(u), and equal to it up to 1e-12 or so; returned with the u it was found at, to start from next time.
+
+    q_k = seen[begin + k] / n and g[k] >= 0 for k < size; a start u <= 0 means: none is known.
+    """
+    mean, least = 0.0, inf
+    for k in range(size):
+        mean += seen[begin + k] * g[k]
+        least = min(least, g[k])
+    mean /= n
+    if mean <= 0.0 or not c < 700.0:
+        return 0.0, 0.0
+    if c <= 0.0:
+        return mean * (1.0 - ROUNDING), u
+    if least > 0.0:  # then u = 0 is possible: mass leaves for a better successor that was not seen
+        logs, inverse = 0.0, 0.0
+        for k in range(size):
+            q = seen[begin + k] / n
+            logs += q * log(g[k])
+            inverse += q / g[k]
+        if logs + log(inverse) <= c:
+            return max(0.0, exp(logs - c) * (1.0 - ROUNDING)), 0.0
+    low, high = 0.0, mean / expm1(c)
+    if not 0.0 < u < high:
+        variance = 0.0
+        for k in range(size):
+            variance += seen[begin + k] * (g[k] - mean) * (g[k] - mean)
+        u = min(0.5 * high, sqrt(0.5 * variance / (n * c)))
+        if not u > 0.0:
+            u = 0.5 * high
+    best = 0.0
+    for _ in range(100):
+        logs, m, s = 0.0, 0.0, 0.0
+        for k in range(size):
+            q, ratio = seen[begin + k] / n, g[k] / u
+            a = 1.0 / (1.0 + ratio)
+            logs += q * log1p(ratio)
+            m += q * a
+            s += q * a * a
+        best = max(best, u * expm1(logs - c))
+        theta = logs + log(m)
+        if abs(theta - c) <= 1e-7 * c:
+            break
+        if theta > c:
+            low = u
+        else:
+            high = u
+        # Newton for theta(u)^(-1/2) = c^(-1/2), which is linear in u where u is large; else halve the bracket.
+        slope = (s / m - m) / u
+        step = 2.0 * theta * (sqrt(theta / c) - 1.0) / slope if theta > 0.0 and slope > 0.0 else inf
+        nearer = u + step
+        if not low < nearer < high:
+            nearer = sqrt(low * high) if low > 0.0 else 0.1 * high
+        if abs(nearer - u) <= 1e-14 * u:
+            break
+        u = nearer
+    return min(best, mean) * (1.0 - ROUNDING), u
