@@ -107,7 +107,7 @@ def main() -> None:
     console.print(table)
 
     start = time.perf_counter()
-    atlas = ar.explore(chain, H, max_episodes=10**9, replan="geometric")
+    atlas = ar.explore(chain, H, algorithm="rf-ucrl", bounds="paper", max_episodes=10**9, replan="geometric")
     took = time.perf_counter() - start
     console.print(
         f'replan="geometric": {atlas.episodes:,} episodes in {took:.2f} s, certified to {atlas.certificate.epsilon / H:.3f} H '

@@ -142,7 +142,8 @@ class TightBound:
         if laws:
             kernels.radii.all_radii(
                 table, A, S, kind, K or S, log(laws / probability(delta, "delta")),
-                counts.scores() if self.transfer else np.zeros(0), self.exact_tv, radii, tv,
+                counts.scores() if self.transfer else np.zeros(0), self.exact_tv,
+                np.zeros(1 << kernels.radii.ENUMERATED), radii, tv,
             )  # fmt: skip
         return radii, tv
 

@@ -42,9 +42,7 @@ def run(out: Path, seed: int = 0) -> Atlas:
     atlas = explore(mdp, HORIZON, EPSILON, DELTA, seed=seed, progress=True)
     console.print(f"[bold]Certified:[/] {atlas.certificate}.\n")
     console.print("The same with the paper's algorithm and the paper's bound ...")
-    paper = explore(
-        mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True
-    )
+    paper = explore(mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True)
     console.print(f"{paper.episodes:,} episodes, [bold]{paper.episodes / atlas.episodes:,.0f} times[/] as many.\n")
 
     table = Table("reward", "certified interval", "true optimum", "plan's true value", title="One exploration, many rewards")

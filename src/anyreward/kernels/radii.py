@@ -17,7 +17,7 @@ HALF_LOG_2 = 0.5 * log(2.0)
 HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 TERMS = 40  # of the mixture over supports; leaving the rest out only enlarges the threshold
 SAFETY = 1e-8  # nats added to a threshold: far above what rounding takes away, far below what matters
-ENUMERATED = 10  # successors up to which all events are tried in `tv_radius`
+ENUMERATED = 8  # successors up to which all events are tried in `tv_radius`
 
 
 @inlined
@@ -79,6 +79,8 @@ def psi_support(seen, begin, size, n, S):
     total, weight = 0.0, 1.0  # weight: prior of a subset of size k, over that of size K
     for k in range(K, min(S, K + TERMS - 1) + 1):
         total += weight * even
+        if weight * (even + odd) < 1e-18 * total:  # leaving out the rest is on the safe side in any case
+            break
         weight *= 0.5 * (k + 1.0) / (k + 1.0 - K)
         even, odd = odd, even * (0.5 * k) / (n + 0.5 * k)
     log_sum = first - K * 2.0 * HALF_LOG_2 - log_choose - log1p(-exp(-S * 2.0 * HALF_LOG_2)) + log(total)
@@ -111,55 +113,49 @@ def kl_up(x, c):
 
 
 @loop
-def widest_event(c):
-    """The x at which kl_up(x, c) - x is largest: a concave function of x, so its slope is bisected."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        x = 0.5 * (low + high)
-        q = kl_up(x, c)
-        if q >= 1.0 or q * (1.0 - q) * (log(q / x) + log((1.0 - x) / (1.0 - q))) < q - x:
-            high = x
-        else:
-            low = x
-    return 0.5 * (low + high)
+def rises(x, q):
+    """Whether q - x still grows with x along kl(x, q) = c: the sign of dq/dx - 1."""
+    return q < 1.0 and q * (1.0 - q) * (log(q / x) + log((1.0 - x) / (1.0 - q))) > q - x
 
 
 @loop
-def tv_radius(seen, begin, size, n, c, unseen):
+def tv_radius(seen, begin, size, n, c, unseen, sums):
     """The largest TV(p_hat, p) with KL(p_hat, p) <= c: the maximum of kl_up(x, c) - x over the events' x = p_hat(A).
 
-    `unseen` says whether p may have successors that were not seen. An event of the largest gain has x = 0 or is next to the
-    peak of a concave function, on one of its sides; with many successors the peak itself is taken, which is an upper bound.
+    `unseen` says whether p may have successors that were not seen; then x = 0 counts too. The function is concave in x, so
+    its slope at one event tells on which side better ones are; with many successors the peak over all x in (0, 1) is taken,
+    which is an upper bound. `sums` is scratch for 2^ENUMERATED numbers.
     """
     if not c < 700.0:
         return 1.0
     best = 1.0 - exp(-c) if unseen else 0.0
-    if size == 1:
-        return best * (1.0 + 1e-12)
+    low, high = 0.0, 1.0
     if size > ENUMERATED:
-        x = widest_event(c)
-        return min(1.0, sqrt(0.5 * c), max(best, kl_up(x, c) - x) * (1.0 + 1e-9))
-    below, above = 0.0, 1.0
-    if size > 2:
-        peak = widest_event(c)
-        for event in range(1, (1 << size) - 1):
-            x = 0.0
-            for k in range(size):
-                if (event >> k) & 1:
-                    x += seen[begin + k]
-            x /= n
-            if x <= peak:
-                below = max(below, x)
-            else:
-                above = min(above, x)
-    else:
-        below = seen[begin] / n
-        above = 1.0 - below
-    if below > 0.0:
-        best = max(best, kl_up(below, c) - below)
-    if above < 1.0:
-        best = max(best, kl_up(above, c) - above)
-    return min(1.0, best * (1.0 + 1e-9))
+        for _ in range(40):
+            x = 0.5 * (low + high)
+            q = kl_up(x, c)
+            best = max(best, q - x)
+            low, high = (x, high) if rises(x, q) else (low, x)
+        return min(1.0, sqrt(0.5 * c), best * (1.0 + 1e-9))
+    events = 1 << size
+    sums[0] = 0.0
+    for event in range(1, events):
+        rest = event & (event - 1)
+        k, bit = 0, event ^ rest
+        while (bit >> k) > 1:
+            k += 1
+        sums[event] = sums[rest] + seen[begin + k]
+    while True:  # the event nearest to the middle of what is left
+        x, middle = -1.0, 0.5 * (low + high)
+        for event in range(1, events - 1):
+            y = sums[event] / n
+            if low < y < high and (x < 0.0 or abs(y - middle) < abs(x - middle)):
+                x = y
+        if x < 0.0:
+            return min(1.0, best * (1.0 + 1e-9))
+        q = kl_up(x, c)
+        best = max(best, q - x)
+        low, high = (x, high) if rises(x, q) else (low, x)
 
 
 @loop
@@ -183,7 +179,7 @@ PAPER, SUPPORT, SIZE = 0, 1, 2  # kinds of thresholds
 
 
 @loop
-def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, kl_radius, tv):
+def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, kl_radius, tv):
     """The KL radius and the TV radius of every visited row; `scored` is empty without transfer. Row 0 is the start draw."""
     first, size, seen, count = table.first, table.size, table.seen, table.n
     m = S - 1.0
@@ -201,4 +197,4 @@ def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, kl_radius, tv):
             c = max(0.0, log_laws + psi) / n * (1.0 + 1e-14)
             unseen = width < (min(K, S) if kind == SIZE and row >= A else S)
             kl_radius[row] = c
-            tv[row] = min(1.0, tv_radius(seen, begin, width, n, c, unseen) if exact_tv else sqrt(0.5 * c))
+            tv[row] = min(1.0, tv_radius(seen, begin, width, n, c, unseen, sums) if exact_tv else sqrt(0.5 * c))
