@@ -58,7 +58,7 @@ class Adversary:
         c = counts.columns()
         move = c["h"] >= 0
         h, s, a, target, count = (c[k][move] for k in ("h", "s", "a", "next", "count"))
-        rows, which = np.unique(np.stack([h, s, a]), axis=1, return_inverse=True)
+        which = np.unique(np.stack([h, s, a]), axis=1, return_inverse=True)[1]
         slot = np.arange(len(which)) - np.searchsorted(which, which)
         self.q = np.zeros((self.steps, S, A, slot.max() + 1))
         self.target = np.zeros(self.q.shape, int)
@@ -158,7 +158,7 @@ def main() -> None:
             exploring = Index(tight_atlas.counts, ar.RFTrajectory(tight_atlas.counts.setting).rule()).policy(0)
             found = Adversary(tight_atlas).largest(exploring, tight_atlas.counts.model(), tries)
             console.print(
-                f"price of the balls: error bound {tight_atlas.error_bound:.4f}, an adversary inside the balls reaches {found:.4f} "
+                f"price of the balls: error bound {tight_atlas.error_bound:.4f}, an adversary inside them reaches {found:.4f} "
                 f"({tight_atlas.error_bound / found:.2f} times less)\n"
             )
 

@@ -19,7 +19,7 @@ import anyreward as ar
 from anyreward import kernels
 
 H = 20
-ROUNDS = 12
+ROUNDS = 30
 
 
 def plain_rf_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) -> Callable[[int], None]:

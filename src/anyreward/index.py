@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .kernels.rf import Rule
     from .mdp import TabularMDP
 
+NOTHING = np.zeros((0, 0, 0))  # known beforehand of states without data
 CHUNK = 10_000  # episodes the compiled loop plays before Python looks in: some milliseconds
 
 
@@ -65,7 +66,7 @@ class Index:
         self.counts.reserve(64 * (self.counts.setting.horizon + 1))
         self._fit()
         kernels.rf.run(
-            mdp.model, self.counts._table, self._rows, self._greedy, self.rule, schedule, np.uint64(key), rng,
+            mdp.model, self.counts._table, self._rows, self._greedy, NOTHING, self.rule, schedule, np.uint64(key), rng,
             min(episodes, CHUNK, self.counts.until_booking), goal, *self._scratch,
         )  # fmt: skip
         self.counts.book_if_due()
@@ -74,14 +75,14 @@ class Index:
     def walk(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, key: int) -> None:
         """Plays and takes in that many episodes of the present policy at once; the index is left as it is."""
         node_of, H = self.counts._table.node_of, len(self.rule.weight)
-        self.counts._record(kernels.simulate.walk(mdp.model, self._greedy, node_of, H, np.uint64(key), episodes, rng))
+        self.counts._record(kernels.simulate.walk(mdp.model, self._greedy, NOTHING, node_of, H, np.uint64(key), episodes, rng))
         self.counts.book_if_due()
         self._fit()
 
     def policy(self, key: int) -> np.ndarray:
         """The greedy policy, (H, S), with the ties broken under an episode's key."""
         node_of, H = self.counts._table.node_of, len(self.rule.weight)
-        return kernels.greedy.policy(self._greedy, self.rule.n_actions, node_of, H, np.uint64(key))
+        return kernels.greedy.policy(self._greedy, NOTHING, self.rule.n_actions, node_of, H, np.uint64(key))
 
     def dense(self) -> np.ndarray:
         """The index of every pair, (H, S, A)."""

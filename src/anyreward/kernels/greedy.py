@@ -54,14 +54,33 @@ def which(key, h, s, ties):
 
 
 @inlined
-def choose(Q, V, best, ties, A, plane, node, h, s, key):
+def choose_blind(prior, A, h, s, key):
+    """The action in a state without any data: by what is known beforehand, (H', S, A), or any if that is empty."""
+    if len(prior) == 0:
+        return which(key, h, s, A)
+    t = min(h, len(prior) - 1)
+    top, equal = prior[t, s, 0], 1
+    for a in range(1, A):
+        equal = 1 if prior[t, s, a] > top else equal + (prior[t, s, a] == top)
+        top = max(top, prior[t, s, a])
+    left, a = which(key, h, s, equal), 0
+    while left > 0 or prior[t, s, a] != top:
+        left -= prior[t, s, a] == top
+        a += 1
+    return a
+
+
+@inlined
+def choose(Q, V, best, ties, prior, A, plane, node, h, s, key):
     """The greedy action at a visited node."""
     equal, a = np.int64(ties[plane, node]), np.int64(best[plane, node])
     if equal == 1:
         return a
-    if equal == 0 or equal == A:  # a node that is new since the last pass, or all at the cap: nothing to search
-        return which(key, h, s, A)
+    if equal == 0:  # new since the last pass
+        return choose_blind(prior, A, h, s, key)
     left = which(key, h, s, equal)
+    if equal == A:  # the frequent case while the index is at its cap: nothing to search
+        return left
     while left > 0:
         a += 1
         left -= Q[plane, row_of(node, A, a)] == V[plane, node]
@@ -86,21 +105,23 @@ def settle(Q, V, best, ties, A, plane, node):
 
 
 @loop
-def begin(greedy, A, node, h):
-    """Gives a node that was just discovered at step h the index of unvisited pairs, in every plane it has."""
+def begin_new(greedy, A, nodes, known):
+    """Gives the nodes of an episode that were just discovered the index of unvisited pairs, in every plane they have."""
     planes = len(greedy.V)
-    row = np.int64(row_of(node, A, 0))
-    for plane in range(planes):
-        value = greedy.unvisited[plane if planes > 1 else h]
-        greedy.Q[plane, row : row + A] = value
-        greedy.V[plane, node] = value
-        greedy.best[plane, node] = 0
-        greedy.ties[plane, node] = A
+    for h in range(len(nodes)):
+        if nodes[h] >= known:
+            row = np.int64(row_of(nodes[h], A, 0))
+            for plane in range(planes):
+                value = greedy.unvisited[plane if planes > 1 else h]
+                greedy.Q[plane, row : row + A] = value
+                greedy.V[plane, nodes[h]] = value
+                greedy.best[plane, nodes[h]] = 0
+                greedy.ties[plane, nodes[h]] = A
 
 
 @allocates
-def policy(greedy, A, node_of, H, key):
-    """The greedy policy everywhere, (H, S): unvisited states take any of their equally unknown actions."""
+def policy(greedy, prior, A, node_of, H, key):
+    """The greedy policy everywhere, (H, S)."""
     Q, V, best, ties, _ = greedy
     planes = len(V)
     layers, S = node_of.shape
@@ -109,7 +130,10 @@ def policy(greedy, A, node_of, H, key):
         plane, layer = min(h, planes - 1), min(h, layers - 1)
         for s in range(S):
             node = node_of[layer, s]
-            out[h, s] = which(key, h, s, A) if node == 0 else choose(Q, V, best, ties, A, plane, node, h, s, key)
+            if node == 0:
+                out[h, s] = choose_blind(prior, A, h, s, key)
+            else:
+                out[h, s] = choose(Q, V, best, ties, prior, A, plane, node, h, s, key)
     return out
 
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiled import allocates, inlined, loop
-from .greedy import begin, choose, episode_key, settle
-from .simulate import start, step
-from .table import EPISODES, NODES, NONE, add_edge, find, has_room, record_episode, row_of
+from .episode import play
+from .greedy import begin_new, episode_key, settle
+from .simulate import start
+from .table import EPISODES, NODES, has_room, record_episode, row_of
 
 EVERY, PATH = 0, 1  # schedules of `run`
 PINSKER, INVERSE = 0, 1  # radii: sqrt(2 beta(n) / n), or 1 / n
@@ -168,9 +169,7 @@ def learn(table, rows, greedy, rule, schedule, states, actions):
     for b in range(len(states)):
         known = used[NODES]
         record_episode(table, A, states[b], actions[b], nodes)
-        for h in range(len(nodes)):
-            if nodes[h] >= known:
-                begin(greedy, A, nodes[h], h)
+        begin_new(greedy, A, nodes, known)
         refresh(
             n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
             nodes, actions[b], schedule == PATH,
@@ -180,7 +179,7 @@ def learn(table, rows, greedy, rule, schedule, states, actions):
 
 
 @loop
-def run(model, table, rows, greedy, rule, schedule, seed_key, rng, episodes, goal, nodes, actions):
+def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episodes, goal, nodes, actions):
     """Explores a known model until `episodes` more are done, the start value is at most `goal`, or the table is full.
 
     Returns the number of episodes done. Each one is played with the greedy policy of what the episodes before it left.
@@ -190,32 +189,16 @@ def run(model, table, rows, greedy, rule, schedule, seed_key, rng, episodes, goa
     radius, scale = rows
     weights, caps, _, _, _, _, A, _, _, _ = rule
     shape, successors, _, cumulative, _, _, _ = model
-    H = len(weights)
-    last_plane, last_layer, last_t = len(V) - 1, len(head) - 1, shape[0] - 1
     for done in range(episodes):
-        if not has_room(len(state), len(target), used, H + 1):
+        if not has_room(len(state), len(target), used, len(nodes)):
             return done
-        key = episode_key(seed_key, used[EPISODES])
-        s = start(model, rng)
-        node, row, layer = np.uint32(0), np.uint64(0), 0
-        for h in range(-1, H):  # step -1 is the start draw
-            if h >= 0:
-                plane = min(h, last_plane)
-                a = choose(Q, V, best, ties, A, plane, node, h, s, key)
-                actions[h] = a
-                row, layer = row_of(node, A, a), min(h + 1, last_layer)
-                s = step(successors, cumulative, shape, min(h, last_t), s, a, rng)
-            e = find(state, first, size, target, row, s)
-            if e == NONE:
-                known = used[NODES]
-                e = add_edge(table, row, layer, s)
-                if used[NODES] > known:
-                    begin(greedy, A, target[e], h + 1)
-            n[row] += 1
-            seen[e] += 1
-            node = target[e]
-            nodes[h + 1] = node
-        used[EPISODES] += 1
+        known, key, s = used[NODES], episode_key(seed_key, used[EPISODES]), start(model, rng)
+        play(
+            table, state, n, first, size, target, seen, used, Q, V, best, ties, prior, A,
+            shape, successors, cumulative, s, key, rng, nodes, actions,
+        )  # fmt: skip
+        if used[NODES] > known:
+            begin_new(greedy, A, nodes, known)
         refresh(
             n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
             nodes, actions, schedule == PATH,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiled import allocates, inlined, loop
-from .greedy import choose, which
+from .greedy import choose, choose_blind
 
 
 class Model(NamedTuple):
@@ -105,7 +105,7 @@ def split(walkers, probabilities, rng, out):
 
 
 @allocates
-def walk(model, greedy, node_of, H, key, walkers, rng):
+def walk(model, greedy, prior, node_of, H, key, walkers, rng):
     """Plays `walkers` episodes of one greedy policy together, exactly in the law of playing them one by one.
 
     Layer by layer, the walkers of each state are split over its successors by one multinomial draw, so the cost follows
@@ -139,7 +139,10 @@ def walk(model, greedy, node_of, H, key, walkers, rng):
         for i in range(width):
             s = frontier[i]
             node = node_of[layer, s]
-            a = which(key, h, s, A) if node == 0 else choose(Q, V, best, ties, A, plane, node, h, s, key)
+            if node == 0:
+                a = choose_blind(prior, A, h, s, key)
+            else:
+                a = choose(Q, V, best, ties, prior, A, plane, node, h, s, key)
             begin = ((t * S + s) * A + a) * K
             split(here[s], model.probabilities[begin : begin + K], rng, parts)
             here[s] = 0
