@@ -8,11 +8,11 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 """
 
 from . import envs
-from .algorithms import ALGORITHMS, RFUCRL, Explorer, RFTrajectory
+from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
 from .atlas import Atlas, Interval, Plan, load
 from .certificate import Certificate, certify
 from .counts import Counts
-from .explore import explore
+from .explore import explore, identify
 from .mdp import TabularMDP
 from .planning import backward_induction, evaluate_policy
 from .setting import Setting
@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALGORITHMS",
+    "BPIUCRL",
     "RFUCRL",
     "Atlas",
     "Certificate",
@@ -36,5 +37,6 @@ __all__ = [
     "envs",
     "evaluate_policy",
     "explore",
+    "identify",
     "load",
 ]

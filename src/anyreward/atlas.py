@@ -15,6 +15,7 @@ from . import kernels
 from .certificate import Certificate, certify
 from .counts import COLUMNS, Counts
 from .planning import Reward, _induct, as_policy, as_reward
+from .robust import Robust
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -57,7 +58,7 @@ class Plan:
         return f"Plan(value {self.value:.4g} in [{self.lower:.4g}, {self.upper:.4g}], policy for {H} steps and {S} states)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Atlas:
     """Counts of a setting with what they certify. Made by `explore`, `load` or from counts of your own."""
 
@@ -66,6 +67,7 @@ class Atlas:
     history: tuple[tuple[int, float], ...] = ()  # (episodes, certified epsilon) along the way
     source: dict[str, Any] = field(default_factory=dict)  # how it was explored
     runs: tuple[str, ...] = ()  # digests of the separate runs in it
+    policy: np.ndarray | None = None  # what was recommended for the one reward that was explored for, (H, S), if any
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -94,7 +96,7 @@ class Atlas:
         """
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting = self.counts.model(), self.counts.setting
-        robust = _Robust(self, r)
+        robust = Robust(self.counts, self.certificate.bound, self.certificate.transition_delta, r)
         if cautious:
             policy = robust.best(kernels.robust.LOWER)[0].argmax(axis=2)
         else:
@@ -113,7 +115,10 @@ class Atlas:
         """
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting = self.counts.model(), self.counts.setting
-        pi, robust = as_policy(policy, model, setting.horizon), _Robust(self, r)
+        pi, robust = (
+            as_policy(policy, model, setting.horizon),
+            Robust(self.counts, self.certificate.bound, self.certificate.transition_delta, r),
+        )
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
         lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
         upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
@@ -129,7 +134,8 @@ class Atlas:
         gammas = setting.discount ** np.arange(setting.horizon)
         lowest, highest = (float(gammas @ extreme) for extreme in (r.min(axis=(1, 2)), r.max(axis=(1, 2))))
         slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
-        error = self.error_bound * (high - low) + slack
+        # A certificate for one reward says nothing about others; their intervals are those of robust planning alone.
+        error = self.error_bound * (high - low) + slack if self.certificate.every_reward else np.inf
         return r, slack, error, lowest - 1e-14 * abs(lowest), highest + 1e-14 * abs(highest)
 
     def __or__(self, other: Atlas) -> Atlas:
@@ -142,6 +148,8 @@ class Atlas:
         if not isinstance(other, Atlas):
             return NotImplemented
         mine, theirs = self.certificate, other.certificate
+        if not (mine.every_reward and theirs.every_reward):
+            raise ValueError("an atlas certified for one reward cannot be merged: certify its counts for every reward first.")
         for name in ("delta", "bounds", "options"):
             if getattr(mine, name) != getattr(theirs, name):
                 raise ValueError(f"atlases with {name} {getattr(mine, name)} and {getattr(theirs, name)} cannot be merged.")
@@ -174,6 +182,7 @@ class Atlas:
             "history": self.history,
             "source": self.source,
             "runs": self.runs,
+            "policy": None if self.policy is None else self.policy.tolist(),
         }
         path = Path(path)
         if not path.parent.is_dir():
@@ -189,36 +198,13 @@ class Atlas:
             os.unlink(name)
             raise
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Atlas) and self.certificate == other.certificate and self.counts == other.counts
+
+    __hash__ = None  # type: ignore[assignment]  # counts grow
+
     def __repr__(self) -> str:
         return f"Atlas({self.certificate})"
-
-
-class _Robust:
-    """Robust planning for one reward over the KL balls of an atlas."""
-
-    def __init__(self, atlas: Atlas, reward: np.ndarray) -> None:
-        self.setting, self.table, self.reward = atlas.counts.setting, atlas.counts._table, np.ascontiguousarray(reward)
-        bound = atlas.certificate.bound
-        self.radii = bound.kl_radii(atlas.counts, atlas.certificate.delta)
-        self.most = bound.most_successors(self.setting)
-
-    def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, float]:
-        setting = self.setting
-        Q, V = kernels.robust.values(
-            self.table, setting.n_actions, self.radii, self.most, self.reward, setting.discount, side, whose, policy
-        )
-        start = -1 if setting.initial_state is None else setting.initial_state
-        return Q, float(kernels.robust.start(self.table, self.radii, start, V[0], side))
-
-    def best(self, side: float) -> tuple[np.ndarray, float]:
-        """Q and the value from the start of acting best against the extreme models."""
-        return self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))
-
-    def of(self, policy: np.ndarray, side: float) -> float:
-        """The extreme value of a policy from the start."""
-        if policy.ndim == 2:
-            policy = (policy[..., None] == np.arange(self.setting.n_actions)).astype(float)
-        return self._values(side, kernels.robust.GIVEN, np.ascontiguousarray(policy))[1]
 
 
 def load(path: str | os.PathLike[str]) -> Atlas:
@@ -247,7 +233,8 @@ def load(path: str | os.PathLike[str]) -> Atlas:
         certificate = Certificate.from_dict(about["certificate"])
         counts = Counts.from_columns(certificate.setting, {name: table[name].to_numpy() for name in table.column_names})
         history = tuple((int(t), float(e)) for t, e in about["history"])
-        atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]))
+        policy = None if about.get("policy") is None else np.array(about["policy"], dtype=np.int64)
+        atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]), policy)
     except (ValueError, KeyError, TypeError) as problem:
         raise ValueError(f"{path} does not hold a valid atlas: {problem}") from None
     if counts.digest() != certificate.digest:

@@ -119,6 +119,13 @@ class TightBound:
         )
         return Details(rounded_up(float(value), counts), radii, tv, multipliers)
 
+    @property
+    def kind(self) -> int:
+        """Which threshold, as the kernels call it."""
+        if self.threshold == "paper":
+            return kernels.radii.PAPER
+        return kernels.radii.SUPPORT if self.max_successors is None else kernels.radii.SIZE
+
     def kl_radii(self, counts: Counts, delta: float) -> np.ndarray:
         return self.radii(counts, delta)[0]
 
@@ -136,12 +143,11 @@ class TightBound:
         K = self.max_successors
         if K is not None and counts.widest_pair > K:
             raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
-        kind = kernels.radii.PAPER if self.threshold == "paper" else kernels.radii.SUPPORT if K is None else kernels.radii.SIZE
         radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
         laws = relevant_laws(setting)
         if laws:
             kernels.radii.all_radii(
-                table, A, S, kind, K or S, log(laws / probability(delta, "delta")),
+                table, A, S, self.kind, self.most_successors(setting), log(laws / probability(delta, "delta")),
                 counts.scores() if self.transfer else np.zeros(0), self.exact_tv,
                 np.zeros(1 << kernels.radii.ENUMERATED), radii, tv,
             )  # fmt: skip

@@ -10,8 +10,8 @@ import numpy as np
 from .algorithms import ALGORITHMS, Explorer
 from .atlas import Atlas
 from .bounds import Bound
-from .certificate import certify
 from .mdp import TabularMDP
+from .planning import Reward
 from .progress import Progress
 from .setting import probability, whole_number
 
@@ -33,7 +33,7 @@ def explore(
     progress: bool | Callable[[int, float], None] | None = None,
     **options: Any,
 ) -> Atlas:
-    """Explores without a reward, until an error of epsilon is certified or max_episodes are done.
+    """Explores, without a reward unless the algorithm needs one, until epsilon is certified or max_episodes are done.
 
     Parameters
     ----------
@@ -93,9 +93,26 @@ def explore(
             while not arrived and explorer.episodes < look:
                 arrived = explorer.advance(env, rng, look - explorer.episodes, goal)
                 show(explorer.episodes)
-    certificate = certify(explorer.counts, explorer.delta, explorer.bound, epsilon)
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
-    return Atlas(explorer.counts, certificate, tuple(history), {"algorithm": name, "seed": seed, "options": options})
+    plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
+    return Atlas(
+        explorer.counts,
+        explorer.certificate(epsilon),
+        tuple(history),
+        {"algorithm": name, "seed": seed, "options": plain},
+        policy=explorer.recommendation,
+    )
+
+
+def identify(
+    env: TabularMDP, reward: Reward, horizon: int, epsilon: float | None = None, delta: float = 0.1, **options: Any
+) -> Atlas:
+    """Finds a policy that is epsilon-optimal for one reward, by BPI-UCRL: `atlas.policy` is the recommendation.
+
+    Far fewer episodes than for every reward. `options` are those of `explore` and of `BPIUCRL`; the certificate is about this
+    reward and this policy only.
+    """
+    return explore(env, horizon, epsilon, delta, algorithm="bpi-ucrl", reward=reward, **options)
 
 
 def _explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:

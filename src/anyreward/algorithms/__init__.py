@@ -3,6 +3,7 @@
 ===============  ================================================================================
 `rf-trajectory`  `RFTrajectory`, greedy for the trajectory certificate: the default
 `rf-ucrl`        `RFUCRL`, the paper's reward-free algorithm (Kaufmann et al. 2021)
+`bpi-ucrl`       `BPIUCRL`, the paper's algorithm for one reward: best-policy identification
 ===============  ================================================================================
 
 A new algorithm is a new file with a subclass of `Explorer` and a line here.
@@ -10,10 +11,11 @@ A new algorithm is a new file with a subclass of `Explorer` and a line here.
 
 from __future__ import annotations
 
+from .bpi_ucrl import BPIUCRL
 from .explorer import Explorer
 from .rf_trajectory import RFTrajectory
 from .rf_ucrl import RFUCRL
 
-ALGORITHMS: dict[str, type[Explorer]] = {"rf-trajectory": RFTrajectory, "rf-ucrl": RFUCRL}
+ALGORITHMS: dict[str, type[Explorer]] = {"rf-trajectory": RFTrajectory, "rf-ucrl": RFUCRL, "bpi-ucrl": BPIUCRL}
 
-__all__ = ["ALGORITHMS", "RFUCRL", "Explorer", "RFTrajectory"]
+__all__ = ["ALGORITHMS", "BPIUCRL", "RFUCRL", "Explorer", "RFTrajectory"]

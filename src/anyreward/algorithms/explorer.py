@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..bounds import Bound, as_bound
+from ..certificate import Certificate, certify
 from ..counts import Counts, checked_episodes
 from ..setting import Setting, probability
 
@@ -78,10 +79,25 @@ class Explorer(ABC):
         self.tell(states, actions)
         return False
 
+    def _tie_key(self, ties: str) -> int:
+        """The key under which ties are broken; 0 takes the first. A stream of its own: the environment's draws, seeded by the
+        same number, are independent of it."""
+        word = np.random.SeedSequence(self.seed, spawn_key=(1,)).generate_state(1, np.uint64)[0] | np.uint64(1)
+        return int(word) if ties == "random" else 0
+
     @property
     def episodes(self) -> int:
         """How many episodes were learnt from."""
         return self.counts.episodes
+
+    def certificate(self, epsilon: float | None = None) -> Certificate:
+        """What can be certified now; `epsilon` is the target, if there is one."""
+        return certify(self.counts, self.delta, self.bound, epsilon)
+
+    @property
+    def recommendation(self) -> np.ndarray | None:
+        """The policy recommended for the one reward that is explored for, (H, S); None if there is none."""
+        return None
 
     @property
     def error_bound(self) -> float:

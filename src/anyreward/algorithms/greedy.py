@@ -54,9 +54,7 @@ class GreedyExplorer(Explorer):
         self._schedule = SCHEDULES.index(replan)
         self._index = Index(self.counts, self.rule())
         self._planned_at = 0
-        # A stream of its own: the environment's draws, seeded by the same number, are independent of the ties.
-        word = np.random.SeedSequence(self.seed, spawn_key=(1,)).generate_state(1, np.uint64)[0] | np.uint64(1)
-        self._seed_key = int(word) if ties == "random" else 0
+        self._seed_key = self._tie_key(ties)
 
     @abstractmethod
     def rule(self) -> Rule:

@@ -8,6 +8,7 @@
 `radii`      how far a law can be from the empirical one: KL thresholds, TV radii
 `ball`       the largest and smallest expectation over a KL ball
 `robust`     planning over KL balls
+`bpi`        the BPI-UCRL indices: upper and lower values of one reward on visited nodes
 `trajectory` the trajectory certificate: a backward pass, the search over multipliers
 ===========  ==========================================================================
 
@@ -25,9 +26,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import ball, greedy, radii, rf, robust, simulate, table, trajectory
+    from . import ball, bpi, greedy, radii, rf, robust, simulate, table, trajectory
 
-__all__ = ["ball", "greedy", "radii", "rf", "robust", "simulate", "table", "trajectory"]
+__all__ = ["ball", "bpi", "greedy", "radii", "rf", "robust", "simulate", "table", "trajectory"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -25,11 +25,11 @@ def gap(seen, begin, size, n, g, c, u):
 
     q_k = seen[begin + k] / n and g[k] >= 0 for k < size; a start u <= 0 means: none is known.
     """
-    mean, least = 0.0, inf
+    mean, least, share = 0.0, inf, 1.0 / n
     for k in range(size):
         mean += seen[begin + k] * g[k]
         least = min(least, g[k])
-    mean /= n
+    mean *= share
     if mean <= 0.0 or not c < 700.0:
         return 0.0, 0.0
     if c <= 0.0:
@@ -37,7 +37,7 @@ def gap(seen, begin, size, n, g, c, u):
     if least > 0.0:  # then u = 0 is possible: mass leaves for a better successor that was not seen
         logs, inverse = 0.0, 0.0
         for k in range(size):
-            q = seen[begin + k] / n
+            q = seen[begin + k] * share
             logs += q * log(g[k])
             inverse += q / g[k]
         if logs + log(inverse) <= c:
@@ -47,28 +47,28 @@ def gap(seen, begin, size, n, g, c, u):
         variance = 0.0
         for k in range(size):
             variance += seen[begin + k] * (g[k] - mean) * (g[k] - mean)
-        u = min(0.5 * high, sqrt(0.5 * variance / (n * c)))
+        u = min(0.5 * high, sqrt(0.5 * variance * share / c))
         if not u > 0.0:
             u = 0.5 * high
     best = 0.0
     for _ in range(100):
-        logs, m, s = 0.0, 0.0, 0.0
+        logs, m, s, inverse = 0.0, 0.0, 0.0, 1.0 / u
         for k in range(size):
-            q, ratio = seen[begin + k] / n, g[k] / u
+            q, ratio = seen[begin + k] * share, g[k] * inverse
             a = 1.0 / (1.0 + ratio)
-            logs += q * log1p(ratio)
+            logs += q * log1p(ratio) if ratio > 0.0 else 0.0
             m += q * a
             s += q * a * a
         best = max(best, u * expm1(logs - c))
         theta = logs + log(m)
-        if abs(theta - c) <= 1e-7 * c:
+        if abs(theta - c) <= 1e-6 * c:  # F is flat at its peak: what is lost is the square of this
             break
         if theta > c:
             low = u
         else:
             high = u
         # Newton for theta(u)^(-1/2) = c^(-1/2), which is linear in u where u is large; else halve the bracket.
-        slope = (s / m - m) / u
+        slope = (s / m - m) * inverse
         step = 2.0 * theta * (sqrt(theta / c) - 1.0) / slope if theta > 0.0 and slope > 0.0 else inf
         nearer = u + step
         if not low < nearer < high:

@@ -179,22 +179,48 @@ PAPER, SUPPORT, SIZE = 0, 1, 2  # kinds of thresholds
 
 
 @loop
-def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, kl_radius, tv):
+def kl_radius(seen, begin, size, n, S, kind, K, log_laws):
+    """c with n KL(p_hat, p) <= n c on the event; `log_laws` is log(laws / delta)."""
+    return max(0.0, log_laws + threshold(seen, begin, size, n, S, kind, K)) / n * (1.0 + 1e-14)
+
+
+@inlined
+def threshold(seen, begin, size, n, S, kind, K):
+    """psi of one of the kinds: the paper's closed form, a mixture over supports, or at most K successors."""
+    if kind == PAPER:
+        m = S - 1.0
+        return m * (1.0 + log1p(n / m)) if m > 0.0 else 0.0
+    if kind == SIZE:
+        return psi_size(seen, begin, size, n, K)
+    return psi_support(seen, begin, size, n, S)
+
+
+@loop
+def psi_mean(mean, n):
+    """Beta(1/2, 1/2) for the mean of n rewards in [0, 1]: n kl(mean, mu) <= log(1/delta) + psi at all times."""
+    gaps = stirling_gap(n * mean) + stirling_gap(n * (1.0 - mean)) - stirling_gap(n)
+    return HALF_LOG_2PI - 2.0 * HALF_LOG_2 + gaps + log_rise(n, 2) + SAFETY
+
+
+@loop
+def kl_interval(mean, n, log_laws):
+    """Bounds on the mean of rewards in [0, 1] of which n have the average `mean`; `log_laws` is log(laws / delta)."""
+    c = max(0.0, log_laws + psi_mean(mean, n)) / n
+    return max(0.0, 1.0 - kl_up(1.0 - mean, c)), kl_up(mean, c)
+
+
+@loop
+def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, radius, tv):
     """The KL radius and the TV radius of every visited row; `scored` is empty without transfer. Row 0 is the start draw."""
     first, size, seen, count = table.first, table.size, table.seen, table.n
-    m = S - 1.0
     for row in range(np.int64(table.used[NODES]) * A):
         if count[row] > 0:
             n, begin, width = float(count[row]), np.int64(first[row]), np.int64(size[row])
-            if kind == PAPER:
-                psi = m * (1.0 + log1p(n / m)) if m > 0.0 else 0.0
-            elif kind == SIZE and row >= A:  # the start may have more
-                psi = psi_size(seen, begin, width, n, K)
-            else:
-                psi = psi_support(seen, begin, width, n, S)
-            if len(scored) > 0 and row >= A:
+            at_start = row < A  # the start may have more than K outcomes, and nothing predicts it
+            psi = threshold(seen, begin, width, n, S, SUPPORT if at_start and kind == SIZE else kind, K)
+            if len(scored) > 0 and not at_start:
                 psi = psi_mixed(psi, psi_transfer(seen, scored, begin, width, n))
             c = max(0.0, log_laws + psi) / n * (1.0 + 1e-14)
-            unseen = width < (min(K, S) if kind == SIZE and row >= A else S)
-            kl_radius[row] = c
+            unseen = width < (K if kind == SIZE and not at_start else S)
+            radius[row] = c
             tv[row] = min(1.0, tv_radius(seen, begin, width, n, c, unseen, sums) if exact_tv else sqrt(0.5 * c))

@@ -139,10 +139,7 @@ def walk(model, greedy, prior, node_of, H, key, walkers, rng):
         for i in range(width):
             s = frontier[i]
             node = node_of[layer, s]
-            if node == 0:
-                a = choose_blind(prior, A, h, s, key)
-            else:
-                a = choose(Q, V, best, ties, prior, A, plane, node, h, s, key)
+            a = choose_blind(prior, A, h, s, key) if node == 0 else choose(Q, V, best, ties, prior, A, plane, node, h, s, key)
             begin = ((t * S + s) * A + a) * K
             split(here[s], model.probabilities[begin : begin + K], rng, parts)
             here[s] = 0

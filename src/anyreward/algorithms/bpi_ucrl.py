@@ -1,0 +1,239 @@
+"""BPI-UCRL, best-policy identification (Kaufmann et al., ALT 2021, section 5 and appendix).
+
+For one reward r in [0, 1], over the KL balls C_h(s,a) = {p : KL(p_hat_h(.|s,a), p) <= c_h(s,a)}, all laws if there is no data:
+
+    Q_up_h(s,a) = r_h(s,a) + gamma max_{p in C} p.V_up_{h+1}      V_up_h(s) = max_a Q_up_h(s,a)
+    Q_lo_h(s,a) = r_h(s,a) + gamma min_{p in C} p.V_lo_{h+1}      V_lo_h(s) = max_a Q_lo_h(s,a)
+
+with c = beta(n)/n and the paper's beta (`bounds="paper"`), or the radii of the tight certificate (`bounds="tight"`).
+
+Sampling         play argmax_a Q_up_h(s,a).
+Stopping         before the first episode at which V_up_1(s_1) - V_lo_1(s_1) <= epsilon.
+Recommendation   argmax_a Q_lo_h(s,a).
+
+Guarantee: on the event that all laws lie in their balls, of probability at least 1 - delta, at every time V_lo <= value of the
+recommendation <= V* <= V_up at the start. (Robust dynamic programming over independent balls: V_lo is the smallest value of the
+recommended policy over all models in the balls, and V_up the largest optimal value.)
+
+Rewards. `rewards="known"`: r is given. `"observed"`: it is deterministic and seen along the way, anywhere in [0, 1] until then.
+`"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8), half of delta.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import kernels
+from ..bounds import PaperBound, TightBound, bound_options, relevant_laws
+from ..certificate import Certificate, fingerprint
+from ..counts import checked_episodes, grown
+from ..planning import Reward, as_reward
+from ..setting import Setting
+from .explorer import Explorer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..mdp import TabularMDP
+
+REWARDS = ("known", "observed", "random")
+CHUNK = 1_000
+
+
+class BPIUCRL(Explorer):
+    """BPI-UCRL as ask and tell: `tell` takes the observed rewards as well, unless they are known.
+
+    Parameters
+    ----------
+    reward
+        The reward: (S,), (S, A) or (H, S, A) with values in [0, 1], or a function (h, s, a). If rewards are observed it may be
+        None for ask and tell; on a known model it is what the model pays (on average, as 0 or 1, if random).
+    rewards
+        `"known"`, `"observed"` or `"random"`. Observed rewards must not depend on the step if the setting is stationary.
+    ties
+        `"random"` or `"first"`.
+    setting, delta, bounds, max_successors, seed, growth
+        See `Explorer`. `bounds="tight"` is used without transfer.
+    """
+
+    def __init__(
+        self, setting: Setting, reward: Reward = None, *, rewards: str = "known", ties: str = "random", **options: Any
+    ) -> None:
+        super().__init__(setting, **{**options, "transfer": False})
+        if rewards not in REWARDS:
+            raise ValueError(f"rewards is {rewards!r}: it has to be one of {', '.join(map(repr, REWARDS))}.")
+        if reward is None and rewards == "known":
+            raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='observed' or rewards='random'.")
+        if ties not in ("random", "first"):
+            raise ValueError(f"ties is {ties!r}: it has to be 'random' or 'first'.")
+        S, A, H = setting.n_states, setting.n_actions, setting.horizon
+        self.rewards = rewards
+        self.reward = None if reward is None else as_reward(reward, S, A, H, (0.0, 1.0))
+        flat = self.reward is None or np.ndim(reward) in (1, 2)
+        self._pay = np.zeros((0, S, A)) if self.reward is None else np.array(self.reward[:1] if flat else self.reward)
+        if rewards != "known" and setting.stationary and len(self._pay) > 1:
+            raise ValueError("observed rewards that depend on the step cannot be pooled: use stationary=False or a known reward.")
+        self._seed_key = self._tie_key(ties)
+        known = self._pay if rewards == "known" else np.zeros((0, S, A))
+        N = len(self.counts._table.state)
+        planes = H + 1 if setting.stationary else 1
+        self._sides = kernels.bpi.Sides(
+            Q=np.zeros((planes, N * A)),
+            V=np.zeros((planes, N)),
+            best=np.zeros((planes, N), np.uint32),
+            ties=np.zeros((planes, N), np.uint32),
+            Q_lo=np.zeros((planes, N * A)),
+            V_lo=np.zeros((planes, N)),
+            u=np.zeros((2, planes, N * A)),
+            far=np.zeros((2, H + 1)),
+            radius=np.zeros(N * A),
+            dirty=np.zeros((planes, N * A), np.uint8),
+            moved=np.zeros((planes, N), np.uint8),
+        )
+        self._known = kernels.bpi.Rewards(
+            kind=REWARDS.index(rewards),
+            known=known,
+            peak=known.max(axis=2),
+            order=np.argsort(known.max(axis=2), axis=1, kind="stable"),
+            total=np.zeros(N * A),
+            up=np.ones(N * A),
+            lo=np.zeros(N * A),
+        )
+        self._constants = self._make_constants()
+        self._scratch = np.zeros(H + 1, np.uint32), np.zeros(H, np.uint32), np.zeros(H), np.zeros(S)
+        kernels.bpi.sweep(self.counts._table, self._sides, self._known, self._constants, self._scratch[3])
+
+    def _make_constants(self) -> Any:
+        setting, delta = self.setting, self.delta
+        if self.rewards == "random":
+            delta = delta / 2
+        if isinstance(self.bound, PaperBound):
+            threshold, laws = kernels.radii.PAPER, 2 * setting.n_rows
+        else:
+            assert isinstance(self.bound, TightBound)
+            threshold, laws = self.bound.kind, max(1, relevant_laws(setting))
+        pairs = setting.n_states * setting.n_actions * (1 if setting.stationary else setting.horizon)
+        return kernels.bpi.Constants(
+            discount=setting.discount,
+            horizon=setting.horizon,
+            n_states=setting.n_states,
+            n_actions=setting.n_actions,
+            threshold=threshold,
+            most=self.bound.most_successors(setting),
+            log_laws=log(laws / delta),
+            reward_level=log(pairs / delta),
+            random_start=setting.initial_state is None,
+        )
+
+    def _fit(self) -> None:
+        """Lets the arrays follow the table."""
+        N, A = len(self.counts._table.state), self.setting.n_actions
+        if self._sides.V.shape[1] < N:
+            rows = ("Q", "Q_lo", "u", "radius", "dirty")
+            self._sides = self._sides._replace(
+                **{k: grown(v, N * A if k in rows else N) for k, v in self._sides._asdict().items() if k != "far"}
+            )
+            total, up, lo = (grown(rows, N * A) for rows in (self._known.total, self._known.up, self._known.lo))
+            up[len(self._known.up) :] = 1.0
+            self._known = self._known._replace(total=total, up=up, lo=lo)
+
+    def ask(self) -> np.ndarray:
+        """The policy that is greedy for the upper values, (H, S)."""
+        return self._policy(self._sides.Q, self._sides.V, self._sides.best, self._sides.ties, self._episode_key)
+
+    @property
+    def recommendation(self) -> np.ndarray:
+        """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
+        planes, N, A = self._sides.V.shape[0], self._sides.V.shape[1], self.setting.n_actions
+        best = self._sides.Q_lo.reshape(planes, N, A).argmax(axis=2).astype(np.uint32)
+        return self._policy(self._sides.Q_lo, self._sides.V_lo, best, np.minimum(self._sides.ties, 1), 0)
+
+    def _policy(self, Q: np.ndarray, V: np.ndarray, best: np.ndarray, ties: np.ndarray, key: int) -> np.ndarray:
+        greedy = kernels.greedy.Greedy(Q, V, best, ties, np.zeros(self.setting.horizon + 1))
+        node_of = self.counts._table.node_of
+        return kernels.greedy.policy(
+            greedy, self._known.known, self.setting.n_actions, node_of, self.setting.horizon, np.uint64(key)
+        )
+
+    @property
+    def _episode_key(self) -> int:
+        return kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes)
+
+    def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
+        """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""
+        states, actions = checked_episodes(states, actions, self.setting)
+        paid: np.ndarray = np.zeros(actions.shape)
+        if self.rewards != "known":
+            if rewards is None:
+                raise ValueError("rewards are missing: tell(states, actions, rewards) needs them unless they are known.")
+            paid = np.asarray(rewards, dtype=float).reshape(-1, self.setting.horizon)
+            if paid.shape != actions.shape or not ((paid >= 0) & (paid <= 1)).all():
+                raise ValueError(f"rewards have shape {np.shape(rewards)}: they have to be like actions, in [0, 1].")
+        nodes, _, _, g = self._scratch
+        for i in range(0, len(states), 64):
+            part = slice(i, i + 64)
+            self.counts.reserve(64 * states.shape[1])
+            self._fit()
+            kernels.bpi.learn(
+                self.counts._table, self._sides, self._known, self._constants,
+                states[part], actions[part], np.ascontiguousarray(paid[part]), nodes, g,
+            )  # fmt: skip
+
+    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
+        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
+        if self.reward is None:
+            raise ValueError("reward is not given: a known model has to be told what it pays.")
+        self.counts.reserve(64 * (self.setting.horizon + 1))
+        self._fit()
+        kernels.bpi.run(
+            mdp.model, self.counts._table, self._sides, self._known, self._constants, self._pay, np.uint64(self._seed_key),
+            rng, min(episodes, CHUNK), 2 * goal - self._slack, *self._scratch,
+        )  # fmt: skip
+        return self.error_bound <= goal
+
+    @property
+    def _slack(self) -> float:
+        """Room for rounding in sums of H rewards of at most 1."""
+        return 1e-12 * float(self.setting.sigma[-1])
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Certified bounds from the start: lower <= value of the recommendation <= optimum <= upper."""
+        start = -1 if self.setting.initial_state is None else self.setting.initial_state
+        up, lo = kernels.bpi.start_values(self.counts._table, self._sides, self._constants, start, self._scratch[3])
+        if np.isnan(up):  # nothing was played yet
+            up, lo = self._blind()
+        return max(0.0, lo - self._slack / 2), min(float(self.setting.sigma[-1]), up + self._slack / 2)
+
+    def _blind(self) -> tuple[float, float]:
+        s, far = self.setting.initial_state, self._sides.far[:, 1] * self.setting.discount
+        if self.rewards != "known":
+            return 1.0 + far[0], far[1]
+        top = float(self._pay[0, s].max())
+        return top + far[0], top + far[1]
+
+    @property
+    def error_bound(self) -> float:
+        """Half of upper - lower for this reward."""
+        lower, upper = self.interval
+        return (upper - lower) / 2
+
+    def certificate(self, epsilon: float | None = None) -> Certificate:
+        """What is certified for this one reward: the recommendation is `epsilon`-optimal."""
+        achieved = 2 * self.error_bound
+        return Certificate(
+            epsilon=achieved,
+            delta=self.delta,
+            bounds=self.bound.name,
+            met=epsilon is not None and achieved <= epsilon,
+            target=epsilon,
+            options=bound_options(self.bound),
+            setting=self.setting,
+            episodes=self.episodes,
+            digest=self.counts.digest(),
+            reward="observed" if self.reward is None else fingerprint(self.reward),
+            transition_delta=self.delta / 2 if self.rewards == "random" else self.delta,
+        )

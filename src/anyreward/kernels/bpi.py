@@ -1,0 +1,249 @@
+"""Upper and lower values of one reward on visited nodes, over KL balls: the BPI-UCRL indices.
+
+    Q_up_h(s,a) = r_up + gamma max { p.V_up_{h+1} : KL(p_hat, p) <= c },    Q_lo_h(s,a) = r_lo + gamma min { p.V_lo_{h+1} : ... }
+
+and V = max_a Q for both. Mass may move to states that were never seen, so the largest V_up and the smallest V_lo over *all*
+states of a step matter; states without data have values by their rewards alone, and only the extreme ones among them are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .ball import gap
+from .compiled import inlined, loop
+from .episode import play
+from .greedy import episode_key
+from .radii import SIZE, SUPPORT, kl_interval, kl_radius
+from .simulate import start
+from .table import EPISODES, has_room, record_episode, row_of
+
+KNOWN, FIXED, RANDOM = 0, 1, 2  # rewards: known beforehand; observed and always the same; observed and random
+
+
+class Sides(NamedTuple):
+    """Both indices; P planes are 1, or H + 1 when stationary."""
+
+    Q: np.ndarray  # (P, N * A) float64: upper
+    V: np.ndarray  # (P, N) float64
+    best: np.ndarray  # (P, N) uint32
+    ties: np.ndarray  # (P, N) uint32
+    Q_lo: np.ndarray  # (P, N * A) float64
+    V_lo: np.ndarray  # (P, N) float64
+    u: np.ndarray  # (2, P, N * A) float64: where the searches over the balls ended, to start from next time
+    far: np.ndarray  # (2, H + 1) float64: the largest V_up and the smallest V_lo over all states of a step
+    radius: np.ndarray  # (N * A,) float64: KL
+    dirty: np.ndarray  # (P, N * A) uint8: rows with new data since the last pass
+    moved: np.ndarray  # (P, N) uint8: nodes whose V_up or V_lo the last pass changed
+
+
+class Rewards(NamedTuple):
+    """What is known of the reward. H' is 1 if it does not depend on the step."""
+
+    kind: int
+    known: np.ndarray  # (H', S, A) float64 if known, else empty
+    peak: np.ndarray  # (H', S) float64 if known: max_a r; else empty
+    order: np.ndarray  # (H', S) int64 if known: states by increasing peak; else empty
+    total: np.ndarray  # (N * A,) float64: sum of what was observed, start rows and rows without data 0
+    up: np.ndarray  # (N * A,) float64: bounds on the mean of what is observed; without data 1
+    lo: np.ndarray  # (N * A,) float64; without data 0
+
+
+class Constants(NamedTuple):
+    discount: float
+    horizon: int
+    n_states: int
+    n_actions: int
+    threshold: int  # of `radii`
+    most: int  # successors a pair can have
+    log_laws: float
+    reward_level: float  # log(laws / delta) for the means of random rewards
+    random_start: bool
+
+
+@loop
+def reward_bounds(rewards, h, s, a, row, side):
+    """The upper (side 0) or lower (side 1) bound on r_h(s, a)."""
+    if rewards.kind == KNOWN:
+        return rewards.known[min(h, len(rewards.known) - 1), s, a]
+    return rewards.up[row] if side == 0 else rewards.lo[row]
+
+
+@loop
+def best_blind(rewards, node_of, layer, h, side):
+    """The largest (side 0) or smallest (side 1) max_a r over the states of a layer without data; nan if there are none."""
+    S = node_of.shape[1]
+    if rewards.kind != KNOWN:
+        for s in range(S):
+            if node_of[layer, s] == 0:
+                return 1.0 - side
+        return np.nan
+    t = min(h, len(rewards.known) - 1)
+    for i in range(S):
+        s = rewards.order[t, S - 1 - i if side == 0 else i]
+        if node_of[layer, s] == 0:
+            return rewards.peak[t, s]
+    return np.nan
+
+
+@loop
+def ball_value(table, row, radius, most, V, plane, far, sign, u, g):
+    """far -+ gap: the extreme expectation of V over the ball of a row, and the u of the search."""
+    begin, size = np.int64(table.first[row]), np.int64(table.size[row])
+    if size >= most:
+        far = V[plane, table.target[begin]]
+        for e in range(begin + 1, begin + size):
+            far = sign * max(sign * far, sign * V[plane, table.target[e]])
+    for k in range(size):
+        g[k] = sign * (far - V[plane, table.target[begin + k]])
+    smaller, u = gap(table.seen, begin, size, float(table.n[row]), g, radius, u)
+    return far - sign * smaller, u
+
+
+@inlined
+def is_stale(first, size, target, moved, plane, row):
+    """Whether a successor of a row has moved."""
+    stale = False
+    for e in range(first[row], first[row] + size[row]):
+        stale |= moved[plane, target[e]] != 0
+    return stale
+
+
+@loop
+def sweep(table, sides, rewards, constants, g):
+    """A full backward pass of both indices. A row is computed anew if it has new data or anything it depends on has moved."""
+    node_of, state, following, head = table.node_of, table.state, table.following, table.head
+    first, size, target = table.first, table.size, table.target
+    Q, V, best, ties, Q_lo, V_lo, u, far, radius, dirty, moved = sides
+    gamma, H, A, most = constants.discount, constants.horizon, constants.n_actions, constants.most
+    far_moved = False
+    for h in range(H - 1, -1, -1):
+        plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
+        far_up, far_lo = far[0, h + 1], far[1, h + 1]
+        highest = best_blind(rewards, node_of, layer, h, 0) + gamma * far_up
+        lowest = best_blind(rewards, node_of, layer, h, 1) + gamma * far_lo
+        node = head[layer]
+        while node != 0:
+            s, new = state[node], ties[plane, node] == 0
+            top, top_lo, best_a, equal = -np.inf, -np.inf, 0, 0
+            for a in range(A):
+                row = row_of(node, A, a)
+                if new or far_moved or dirty[plane, row] or is_stale(first, size, target, moved, plane_next, row):
+                    dirty[plane, row] = 0
+                    up, lo = far_up, far_lo
+                    if size[row] > 0 and h < H - 1:
+                        up, u[0, plane, row] = ball_value(
+                            table, row, radius[row], most, V, plane_next, far_up, 1.0, u[0, plane, row], g
+                        )
+                        lo, u[1, plane, row] = ball_value(
+                            table, row, radius[row], most, V_lo, plane_next, far_lo, -1.0, u[1, plane, row], g
+                        )
+                    Q[plane, row] = reward_bounds(rewards, h, s, a, row, 0) + gamma * up
+                    Q_lo[plane, row] = reward_bounds(rewards, h, s, a, row, 1) + gamma * lo
+                q = Q[plane, row]
+                better = q > top
+                equal = 1 if better else equal + (q == top)
+                best_a = a if better else best_a
+                top = max(q, top)
+                top_lo = max(top_lo, Q_lo[plane, row])
+            moved[plane, node] = new or top != V[plane, node] or top_lo != V_lo[plane, node]
+            V[plane, node], best[plane, node], ties[plane, node], V_lo[plane, node] = top, best_a, equal, top_lo
+            if not top <= highest:  # highest is nan if every state has data
+                highest = top
+            if not top_lo >= lowest:
+                lowest = top_lo
+            node = following[node]
+        far_moved = far[0, h] != highest or far[1, h] != lowest
+        far[0, h], far[1, h] = highest, lowest
+
+
+@loop
+def start_values(table, sides, constants, initial_state, g):
+    """V_up and V_lo before the first step."""
+    if constants.random_start:
+        if table.n[0] == 0:
+            return sides.far[0, 0], sides.far[1, 0]
+        S = constants.n_states
+        up, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V, 0, sides.far[0, 0], 1.0, 0.0, g)
+        lo, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V_lo, 0, sides.far[1, 0], -1.0, 0.0, g)
+        return up, lo
+    node = table.node_of[0, initial_state]
+    if node == 0:
+        return np.nan, np.nan
+    return sides.V[0, node], sides.V_lo[0, node]
+
+
+@loop
+def observe(table, sides, rewards, constants, row, payment):
+    """Brings the radius of a row up to date and takes in one observed reward of it."""
+    n = float(table.n[row])
+    at_start = row < constants.n_actions
+    sides.radius[row] = kl_radius(
+        table.seen, np.int64(table.first[row]), np.int64(table.size[row]), n, constants.n_states,
+        SUPPORT if at_start and constants.threshold == SIZE else constants.threshold, constants.most, constants.log_laws,
+    )  # fmt: skip
+    sides.dirty[:, row] = 1
+    if rewards.kind != KNOWN and not at_start:
+        rewards.total[row] += payment
+        if rewards.kind == FIXED:
+            rewards.up[row] = rewards.lo[row] = payment
+
+
+@loop
+def settle_rewards(table, rewards, constants, row):
+    """The bounds on the mean of a row's random rewards, once all of an episode are in."""
+    if rewards.kind == RANDOM:
+        n = float(table.n[row])
+        rewards.lo[row], rewards.up[row] = kl_interval(rewards.total[row] / n, n, constants.reward_level)
+
+
+@loop
+def take_in(table, sides, rewards, constants, nodes, actions, payments):
+    """Radii and reward bounds of the rows of one episode that was just recorded."""
+    A = constants.n_actions
+    observe(table, sides, rewards, constants, np.uint64(0), 0.0)
+    for h in range(len(actions)):
+        observe(table, sides, rewards, constants, row_of(nodes[h], A, actions[h]), payments[h])
+    for h in range(len(actions)):
+        settle_rewards(table, rewards, constants, row_of(nodes[h], A, actions[h]))
+
+
+@loop
+def learn(table, sides, rewards, constants, states, actions, payments, nodes, g):
+    """Takes in episodes that were played elsewhere, (B, H+1), (B, H) and (B, H), and brings everything up to date."""
+    for b in range(len(states)):
+        record_episode(table, constants.n_actions, states[b], actions[b], nodes)
+        take_in(table, sides, rewards, constants, nodes, actions[b], payments[b])
+    sweep(table, sides, rewards, constants, g)
+
+
+@loop
+def run(model, table, sides, rewards, constants, pay, seed_key, rng, episodes, goal, nodes, actions, payments, g):
+    """Explores a known model until `episodes` more are done, V_up - V_lo at the start is at most `goal`, or the table is full.
+
+    `pay` (H', S, A) holds what the model pays, on average if it is random (then it pays 0 or 1).
+    """
+    _, state, _, _, n, first, size, _, target, seen, _, _, used = table
+    Q, V, best, ties, _, _, _, _, _, _, _ = sides
+    shape, successors, _, cumulative, _, _, _ = model
+    A = constants.n_actions
+    for done in range(episodes):
+        if not has_room(len(state), len(target), used, len(nodes)):
+            return done
+        key, s = episode_key(seed_key, used[EPISODES]), start(model, rng)
+        play(
+            table, state, n, first, size, target, seen, used, Q, V, best, ties, rewards.known, A,
+            shape, successors, cumulative, s, key, rng, nodes, actions,
+        )  # fmt: skip
+        if rewards.kind != KNOWN:
+            for h in range(len(actions)):
+                mean = pay[min(h, len(pay) - 1), state[nodes[h]], actions[h]]
+                payments[h] = mean if rewards.kind == FIXED else 1.0 if rng.random() < mean else 0.0
+        take_in(table, sides, rewards, constants, nodes, actions, payments)
+        sweep(table, sides, rewards, constants, g)
+        up, lo = start_values(table, sides, constants, model.starts[0], g)
+        if up - lo <= goal:
+            return done + 1
+    return episodes
