@@ -3,7 +3,7 @@
     Q_up_h(s,a) = r_up + gamma max { p.V_up_{h+1} : KL(p_hat, p) <= c },    Q_lo_h(s,a) = r_lo + gamma min { p.V_lo_{h+1} : ... }
 
 and V = max_a Q for both. Mass may move to states that were never seen, so the largest V_up and the smallest V_lo over *all*
-states of a step matter; states without data have values by their rewards alone, and only the extreme ones among them are looked at.
+states of a step matter. States without data have values by their rewards alone; only the extreme ones of them are looked at.
 """
 
 from __future__ import annotations
