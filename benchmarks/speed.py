@@ -186,7 +186,7 @@ def main() -> None:
         )
     ratio = speeds["tight"] / speeds["paper"]
     console.print(
-        f'explore with replan="path": {speeds["tight"]:,.0f} episodes/s with tight bounds, {speeds["paper"]:,.0f} with paper ones, '
+        f'explore with replan="path": {speeds["tight"]:,.0f} episodes/s with tight bounds, {speeds["paper"]:,.0f} with paper, '
         f"{ratio:.2f} of them (asked for: 0.5 {verdict(ratio >= 0.5)})"
     )
     atlas = ar.explore(grid, H, max_episodes=10**6, replan="geometric")

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,8 +14,9 @@ import numpy as np
 
 from . import kernels
 from .certificate import Certificate, certify
-from .counts import COLUMNS, Counts
-from .planning import Reward, _induct, as_policy, as_reward
+from .counts import COLUMNS, Counts, EmpiricalModel
+from .planning import _induct, as_policy
+from .rewards import ArrivalReward, Reward, as_reward
 from .robust import Robust
 
 if TYPE_CHECKING:
@@ -86,17 +88,19 @@ class Atlas:
     def plan(self, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0), cautious: bool = False) -> Plan:
         """The optimal policy of the empirical model for a reward, with its certified interval.
 
-        `reward` is an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float, with values in [0, 1]. Rewards in
+        `reward` is an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float, with values in [0, 1]; or a reward on
+        arrival, as an array (S, A, S) or (H, S, A, S), a function (h, s, a, s_next) or a sparse table (`rewards`). Rewards in
         other units need their `reward_range`: value and interval are then in those units, and the any-reward error bound is
         stretched with the range. With `cautious`, the policy with the best guaranteed value is returned instead: the one whose
         smallest value over all models that the data allow is largest.
 
         The interval is that of robust planning over the KL balls, cut by the any-reward error bound and by what the reward
-        allows at all.
+        allows at all. For a reward on arrival from an atlas that was certified without them, the balls are those of an event
+        that covers the last step too: such intervals hold at once among themselves, with the same probability.
         """
         r, slack, error, lowest, highest = self._units(reward, reward_range)
-        model, setting = self.counts.model(), self.counts.setting
-        robust = Robust(self.counts, self.certificate.bound, self.certificate.transition_delta, r)
+        model, setting = self._model, self.counts.setting
+        robust = self._robust(r)
         if cautious:
             policy = robust.best(kernels.robust.LOWER)[0].argmax(axis=2)
         else:
@@ -114,28 +118,47 @@ class Atlas:
         All such intervals, for all policies and rewards, hold at once on the certificate's event: see `Plan`.
         """
         r, slack, error, lowest, highest = self._units(reward, reward_range)
-        model, setting = self.counts.model(), self.counts.setting
+        model, setting = self._model, self.counts.setting
         pi, robust = (
             as_policy(policy, model, setting.horizon),
-            Robust(self.counts, self.certificate.bound, self.certificate.transition_delta, r),
+            self._robust(r),
         )
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
         lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
         upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
         return Interval(lower, value, max(lower, upper))
 
-    def _units(self, reward: Reward, reward_range: tuple[float, float]) -> tuple[np.ndarray, float, float, float, float]:
-        """The reward as (H, S, A); room for rounding; the any-reward error; the lowest and highest value it can give."""
+    @cached_property
+    def _model(self) -> EmpiricalModel:
+        return self.counts.model()
+
+    @cached_property
+    def _radii(self) -> dict[bool, np.ndarray]:
+        """KL radii, with and without the laws of the last step, as they are asked for."""
+        return {}
+
+    def _robust(self, reward: np.ndarray | ArrivalReward) -> Robust:
+        bound, last_step = self.certificate.bound, isinstance(reward, ArrivalReward)
+        if last_step not in self._radii:
+            self._radii[last_step] = bound.kl_radii(self.counts, self.certificate.transition_delta, last_step)
+        return Robust(self.counts, self._radii[last_step], bound.most_successors(self.counts.setting), reward)
+
+    def _units(
+        self, reward: Reward, reward_range: tuple[float, float]
+    ) -> tuple[np.ndarray | ArrivalReward, float, float, float, float]:
+        """The reward, checked; room for rounding; the any-reward error; the lowest and highest value it can give."""
         setting = self.counts.setting
         low, high = (float(x) for x in reward_range)
         if not low < high:
             raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second.")
         r = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon, (low, high))
         gammas = setting.discount ** np.arange(setting.horizon)
-        lowest, highest = (float(gammas @ extreme) for extreme in (r.min(axis=(1, 2)), r.max(axis=(1, 2))))
+        arrival = isinstance(r, ArrivalReward)
+        extremes = r.extremes() if isinstance(r, ArrivalReward) else (r.min(axis=(1, 2)), r.max(axis=(1, 2)))
+        lowest, highest = (float(gammas @ extreme) for extreme in extremes)
         slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
-        # A certificate for one reward says nothing about others; their intervals are those of robust planning alone.
-        error = self.error_bound * (high - low) + slack if self.certificate.every_reward else np.inf
+        # What the certificate does not cover has the interval of robust planning alone.
+        error = self.error_bound * (high - low) + slack if self.certificate.covers(arrival) else np.inf
         return r, slack, error, lowest - 1e-14 * abs(lowest), highest + 1e-14 * abs(highest)
 
     def __or__(self, other: Atlas) -> Atlas:

@@ -35,8 +35,11 @@ class Bound(Protocol):
     def __call__(self, counts: Counts, delta: float) -> float:
         """The bound Phi."""
 
-    def kl_radii(self, counts: Counts, delta: float) -> np.ndarray:
-        """For each row of the table, a radius within which KL(p_hat, p) lies on the event of the bound; 0 without data."""
+    def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
+        """For each row of the table, a radius within which KL(p_hat, p) lies on the event of the bound; 0 without data.
+
+        With `last_step`, on an event that covers the laws of the last step as well, which only rewards on arrival need.
+        """
 
     def most_successors(self, setting: Setting) -> int:
         """How many successors a pair can have at most."""
@@ -65,7 +68,7 @@ class PaperBound:
         value = Index(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
         return rounded_up(value, counts)
 
-    def kl_radii(self, counts: Counts, delta: float) -> np.ndarray:
+    def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         n = counts._table.n
         return np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
 
@@ -111,7 +114,7 @@ class TightBound:
         H = setting.horizon
         radii, tv = self.radii(counts, delta)
         discounts = setting.discount ** np.arange(H)
-        w = discounts * setting.discount * setting.sigma[H - 1 :: -1]
+        w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
         w_start = float(setting.sigma[-1]) if setting.initial_state is None else 0.0
         planes = H + 1 if setting.stationary else 1
         value, multipliers = kernels.trajectory.search(
@@ -126,25 +129,21 @@ class TightBound:
             return kernels.radii.PAPER
         return kernels.radii.SUPPORT if self.max_successors is None else kernels.radii.SIZE
 
-    def kl_radii(self, counts: Counts, delta: float) -> np.ndarray:
-        return self.radii(counts, delta)[0]
+    def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
+        return self.radii(counts, delta, last_step)[0]
 
     def most_successors(self, setting: Setting) -> int:
         return min(setting.n_states, self.max_successors or setting.n_states)
 
-    def radii(self, counts: Counts, delta: float) -> tuple[np.ndarray, np.ndarray]:
-        """KL and TV radii of every row of the table, 0 where there is no data.
-
-        The laws that share delta are those that can matter: the last step never does, and the first one only in the start
-        state if that is known.
-        """
+    def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """KL and TV radii of every row of the table, 0 where there is no data; see `relevant_laws`."""
         setting, table = counts.setting, counts._table
         S, A = setting.n_states, setting.n_actions
         K = self.max_successors
         if K is not None and counts.widest_pair > K:
             raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
         radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
-        laws = relevant_laws(setting)
+        laws = relevant_laws(setting, last_step)
         if laws:
             kernels.radii.all_radii(
                 table, A, S, self.kind, self.most_successors(setting), log(laws / probability(delta, "delta")),
@@ -164,9 +163,14 @@ class Details:
     multipliers: np.ndarray  # (H,), all 0 if the TV recursion was best
 
 
-def relevant_laws(setting: Setting) -> int:
-    """How many laws the values from the start depend on: delta is shared among them and no others."""
-    pairs, steps, random_start = setting.n_states * setting.n_actions, setting.horizon - 1, setting.initial_state is None
+def relevant_laws(setting: Setting, last_step: bool = False) -> int:
+    """How many laws the values from the start depend on: delta is shared among them and no others.
+
+    The last step matters only to rewards on arrival (the setting's, or asked for by `last_step`), the first one only in the start
+    state if that is known.
+    """
+    pairs, random_start = setting.n_states * setting.n_actions, setting.initial_state is None
+    steps = setting.horizon if setting.arrival_rewards or last_step else setting.horizon - 1
     if steps == 0:
         return int(random_start)
     if setting.stationary:

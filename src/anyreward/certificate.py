@@ -11,6 +11,7 @@ import numpy as np
 from . import kernels
 from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .counts import Counts
+from .rewards import ArrivalReward, Reward, as_reward
 from .robust import Robust
 from .setting import Setting, probability
 
@@ -21,7 +22,8 @@ class Certificate:
 
     (If `reward` is not None, then for that reward alone, of which it is the fingerprint, and the recommended policy.)
 
-    More exactly: for all policies and all rewards r_h(s, a) within `reward_range` at once, the value of a policy in the
+    More exactly: for all policies and all rewards r_h(s, a) within `reward_range` at once (r_h(s, a, s') too if the setting says
+    `arrival_rewards`), the value of a policy in the
     empirical model is within epsilon/2 of its true value, provided that the setting holds (that the transitions do not
     depend on the step if it says stationary, and so on) and that episodes were not selected by how they turned out.
     """
@@ -48,6 +50,10 @@ class Certificate:
         """Whether it is about every reward at once."""
         return self.reward is None
 
+    def covers(self, arrival: bool) -> bool:
+        """Whether it is about a reward that may depend on the successor (`arrival`), or on step, state and action only."""
+        return self.every_reward and (self.setting.arrival_rewards or not arrival)
+
     @property
     def bound(self) -> Bound:
         """The bound that epsilon comes from."""
@@ -70,10 +76,10 @@ class Certificate:
     def stationary(self) -> bool:
         return self.setting.stationary
 
-    def check(self, counts: Counts, reward: np.ndarray | None = None) -> bool:
+    def check(self, counts: Counts, reward: Reward = None) -> bool:
         """Whether these are the counts it was made from and its epsilon follows from them.
 
-        A certificate for one known reward needs that reward, (H, S, A). One for observed rewards cannot be checked from the
+        A certificate for one known reward needs that reward. One for observed rewards cannot be checked from the
         counts, which do not hold what was paid.
         """
         if counts.setting != self.setting or counts.digest() != self.digest:
@@ -81,9 +87,12 @@ class Certificate:
         if not self.every_reward:
             if reward is None or self.transition_delta != self.delta:
                 raise ValueError("this certificate is about one reward: it is checked with that reward, if it was known.")
+            setting = self.setting
+            reward = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon)
             if fingerprint(reward) != self.reward:
                 return False
-            robust = Robust(counts, self.bound, self.delta, reward)
+            radii = self.bound.kl_radii(counts, self.delta, isinstance(reward, ArrivalReward))
+            robust = Robust(counts, radii, self.bound.most_successors(setting), reward)
             gap = robust.best(kernels.robust.UPPER)[1] - robust.best(kernels.robust.LOWER)[1]
             return abs(gap - self.epsilon) <= 1e-7 * self.setting.sigma[-1]
         again = certify(counts, self.delta, self.bound, self.target)
@@ -99,16 +108,20 @@ class Certificate:
 
     def __str__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
-        scope = "any reward in [{:g}, {:g}]".format(*self.reward_range) if self.every_reward else "one reward"
+        scope = "one reward"
+        if self.every_reward:
+            of = "a transition" if self.setting.arrival_rewards else "a step, state and action"
+            scope = f"any reward of {of} in [{self.reward_range[0]:g}, {self.reward_range[1]:g}]"
         return (
             f"epsilon {self.epsilon:.4g} with probability {1 - self.delta:g}, {scope}, horizon {self.horizon}, "
             f"discount {self.discount:g}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes"
         )
 
 
-def fingerprint(reward: np.ndarray) -> str:
-    """A digest of a reward, (H, S, A)."""
-    return hashlib.sha256(np.ascontiguousarray(reward, dtype="<f8").tobytes()).hexdigest()
+def fingerprint(reward: np.ndarray | ArrivalReward) -> str:
+    """A digest of a reward, (H, S, A) or on arrival."""
+    parts = (reward.pointer, reward.target, reward.pay) if isinstance(reward, ArrivalReward) else (reward,)
+    return hashlib.sha256(b"".join(np.ascontiguousarray(part, dtype="<f8").tobytes() for part in parts)).hexdigest()
 
 
 def certify(

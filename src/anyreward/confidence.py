@@ -36,10 +36,11 @@ def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
     """The constants of the paper's error bound, for the compiled recursion in `kernels.rf`.
 
     A model error at step h (from 0) can cost gamma sigma_{H-1-h}, the largest value of what comes after. A random start is
-    the paper's extra state s_0: one law more, followed by the whole value sigma_H and, before it, by no discount.
+    the paper's extra state s_0: one law more, followed by the whole value sigma_H and, before it, by no discount. If rewards
+    may depend on the successor, r + gamma V is what a model error can cost: sigma_{H-h}, the last step included.
     """
     sigma, m = setting.sigma, setting.n_states - 1
-    weight = setting.discount * sigma[setting.horizon - 1 :: -1]
+    weight = sigma[:0:-1].copy() if setting.arrival_rewards else setting.discount * sigma[setting.horizon - 1 :: -1]
     random_start = setting.initial_state is None
     return kernels.rf.Rule(
         weight=weight,

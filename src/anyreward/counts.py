@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .kernels.table import Table
+    from .rewards import ArrivalReward
 
 COLUMNS = ("h", "s", "a", "next", "count")
 
@@ -282,6 +283,13 @@ class EmpiricalModel:
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]
         out = np.bincount(pair, p * V[target], self.n_states * self.n_actions)
         out[unvisited] = V.mean()
+        return out.reshape(self.n_states, self.n_actions)
+
+    def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
+        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
+        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
+        out = np.bincount(pair, p * reward.at(h, pair, target), self.n_states * self.n_actions)
+        out[unvisited] = reward.mean(h).reshape(-1)[unvisited]
         return out.reshape(self.n_states, self.n_actions)
 
 

@@ -11,8 +11,8 @@ from .algorithms import ALGORITHMS, Explorer
 from .atlas import Atlas
 from .bounds import Bound
 from .mdp import TabularMDP
-from .planning import Reward
 from .progress import Progress
+from .rewards import Reward
 from .setting import probability, whole_number
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def explore(
     max_episodes: int | None = None,
     seed: int = 0,
     progress: bool | Callable[[int, float], None] | None = None,
+    arrival_rewards: bool = False,
     **options: Any,
 ) -> Atlas:
     """Explores, without a reward unless the algorithm needs one, until epsilon is certified or max_episodes are done.
@@ -61,6 +62,8 @@ def explore(
     progress
         True or False to show or hide a progress display; None shows it on a terminal, after two seconds. A function is
         called instead with (episodes, certified epsilon) at every look.
+    arrival_rewards
+        Whether the certificate is to cover rewards r(h, s, a, s') that depend on the successor as well.
     options
         Options of the algorithm, such as `replan` and `clip` of `RFUCRL`, and of the bounds, such as `max_successors`.
 
@@ -75,7 +78,7 @@ def explore(
         raise ValueError(f"epsilon is {epsilon}: it has to be positive.")
     if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
-    setting = env.setting(horizon, discount, stationary)
+    setting = env.setting(horizon, discount, stationary, arrival_rewards)
     explorer = _explorer_class(algorithm)(setting, delta=probability(delta, "delta"), bounds=bounds, seed=seed, **options)
     rng = np.random.default_rng(seed)
     goal = 0.0 if epsilon is None else epsilon / 2

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .kernels.simulate import Model
+    from .rewards import ArrivalReward
 
 TOLERANCE = 1e-9  # by how much given probabilities may miss a sum of one; they are then rescaled
 
@@ -114,7 +115,7 @@ class TabularMDP:
         """The start state, or None if the start is random."""
         return int(self.initial.argmax()) if self.initial.max() == 1.0 else None
 
-    def setting(self, horizon: int, discount: float = 1.0, stationary: bool = False) -> Setting:
+    def setting(self, horizon: int, discount: float = 1.0, stationary: bool = False, arrival_rewards: bool = False) -> Setting:
         """The setting in which this model is explored; says so if the two do not fit."""
         setting = Setting(
             n_states=self.n_states,
@@ -123,6 +124,7 @@ class TabularMDP:
             discount=discount,
             stationary=stationary,
             initial_state=self.initial_state,
+            arrival_rewards=arrival_rewards,
         )
         self.check_horizon(setting.horizon)
         if stationary and self.n_steps is not None:
@@ -154,6 +156,12 @@ class TabularMDP:
         """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
         t = 0 if self.n_steps is None else h
         return np.einsum("sak,sak->sa", self._probabilities[t], V[self._successors[t]])
+
+    def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
+        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
+        t = 0 if self.n_steps is None else h
+        pairs = np.arange(self.n_states * self.n_actions).reshape(self.n_states, self.n_actions, 1)
+        return (self._probabilities[t] * reward.at(h, pairs, self._successors[t].astype(np.int64))).sum(-1)
 
     def dense(self) -> np.ndarray:
         """P as an array, (S, A, S), or (H, S, A, S) if it depends on the step."""

@@ -7,18 +7,16 @@ with V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from .mdp import TabularMDP, checked_policy
+from .rewards import ArrivalReward, Reward, as_reward
 from .setting import whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-Reward = Any  # an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float
 
 
 class Transitions(Protocol):
@@ -28,7 +26,11 @@ class Transitions(Protocol):
     n_actions: int
     initial: np.ndarray
 
-    def expect(self, h: int, V: np.ndarray) -> np.ndarray: ...
+    def expect(self, h: int, V: np.ndarray) -> np.ndarray:
+        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
+
+    def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
+        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
 
 
 class Values(NamedTuple):
@@ -57,7 +59,7 @@ def evaluate_policy(
 
 def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, policy: np.ndarray | None) -> Values:
     S, A = model.n_states, model.n_actions
-    r = as_reward(reward, S, A, horizon)
+    r = mean_reward(model, as_reward(reward, S, A, horizon), horizon)
     Q, V = np.empty((horizon, S, A)), np.zeros((horizon + 1, S))
     for h in range(horizon - 1, -1, -1):
         Q[h] = r[h] + discount * model.expect(h, V[h + 1])
@@ -68,6 +70,13 @@ def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, p
         else:
             V[h] = (policy[h] * Q[h]).sum(axis=1)
     return Values(Q, V, Q.argmax(axis=2) if policy is None else policy)
+
+
+def mean_reward(model: Transitions, reward: np.ndarray | ArrivalReward, horizon: int) -> np.ndarray:
+    """A reward as (H, S, A): on arrival, its expectation in the model, which is all that planning in that model needs."""
+    if isinstance(reward, ArrivalReward):
+        return np.stack([model.expect_pay(h, reward) for h in range(horizon)])
+    return reward
 
 
 def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
@@ -92,28 +101,3 @@ def as_policy(policy: ArrayLike, model: Transitions, horizon: int) -> np.ndarray
         h, s = wrong[0]
         raise ValueError(f"policy[{h}, {s}] is not a distribution over actions: it is {pi[h, s]}.")
     return pi
-
-
-def as_reward(
-    reward: Reward, n_states: int, n_actions: int, horizon: int, within: tuple[float, float] | None = None
-) -> np.ndarray:
-    """A reward as (H, S, A), checked to lie within a range if one is given. An array is not copied."""
-    S, A, H = n_states, n_actions, horizon
-    if isinstance(reward, Callable):  # type: ignore[arg-type]
-        r = np.array([[[reward(h, s, a) for a in range(A)] for s in range(S)] for h in range(H)], dtype=float)
-    else:
-        try:
-            r = np.asarray(reward, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"reward is a {type(reward).__name__}: it has to be an array or a function (h, s, a).") from None
-    if r.shape not in ((S,), (S, A), (H, S, A)):
-        raise ValueError(f"reward has shape {r.shape}: it has to be ({S},), ({S}, {A}) or ({H}, {S}, {A}).")
-    low, high = (-np.inf, np.inf) if within is None else within
-    wrong = np.argwhere(~(np.isfinite(r) & (r >= low) & (r <= high)))
-    if len(wrong):
-        at = tuple(int(i) for i in wrong[0])
-        place = f"reward[{', '.join(map(str, at))}] is {r[at]:g}"
-        if not np.isfinite(r[at]):
-            raise ValueError(f"{place}: it has to be a finite number.")
-        raise ValueError(f"{place}, outside [{low:g}, {high:g}]: rescale it, or pass reward_range=(lowest, highest).")
-    return np.broadcast_to(r[:, None] if r.ndim == 1 else r, (H, S, A))

@@ -5,23 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from . import kernels
-from .bounds import Bound
 from .counts import Counts
+from .rewards import ArrivalReward
 
 
 class Robust:
-    """Robust planning for one reward, (H, S, A), over the KL balls around the empirical laws of counts."""
+    """Robust planning for one reward, (H, S, A) or on arrival, over the KL balls around the empirical laws of counts."""
 
-    def __init__(self, counts: Counts, bound: Bound, delta: float, reward: np.ndarray) -> None:
+    def __init__(self, counts: Counts, radii: np.ndarray, most: int, reward: np.ndarray | ArrivalReward) -> None:
+        """`radii` and `most` are the KL radii and the largest number of successors of a bound (`bounds.Bound`)."""
+        self.radii, self.most = radii, most
         self.setting, self.table = counts.setting, counts._table
-        self.reward = np.array(reward)  # owned and writable, as the kernels were compiled for
-        self.radii = bound.kl_radii(counts, delta)
-        self.most = bound.most_successors(self.setting)
+        setting = counts.setting
+        if isinstance(reward, ArrivalReward):
+            base = np.zeros((setting.horizon, setting.n_states, setting.n_actions))
+            self.reward = base, reward.pointer, reward.target, reward.pay
+        else:  # an array of our own: the kernels are compiled for writable ones
+            self.reward = np.array(reward), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
 
     def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, float]:
         setting = self.setting
         Q, V = kernels.robust.values(
-            self.table, setting.n_actions, self.radii, self.most, self.reward, setting.discount, side, whose, policy
+            self.table, setting.n_actions, self.radii, self.most, *self.reward, setting.discount, side, whose, policy
         )
         start = -1 if setting.initial_state is None else setting.initial_state
         return Q, float(kernels.robust.start(self.table, self.radii, start, V[0], side))

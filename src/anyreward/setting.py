@@ -26,6 +26,9 @@ class Setting:
         and a certificate says nothing about a problem whose transitions do depend on the step.
     initial_state
         Where every episode starts; None if the start is random, in which case its distribution is estimated as well.
+    arrival_rewards
+        True if certificates are to cover rewards r(h, s, a, s') that depend on the successor as well: the last transition then
+        matters too.
     """
 
     n_states: int
@@ -34,6 +37,7 @@ class Setting:
     discount: float = 1.0
     stationary: bool = False
     initial_state: int | None = None
+    arrival_rewards: bool = False
 
     def __post_init__(self) -> None:
         for name in ("n_states", "n_actions", "horizon"):
@@ -49,6 +53,7 @@ class Setting:
             raise ValueError(f"discount is {self.discount}: it has to be in (0, 1].")
         object.__setattr__(self, "discount", float(self.discount))
         object.__setattr__(self, "stationary", bool(self.stationary))
+        object.__setattr__(self, "arrival_rewards", bool(self.arrival_rewards))
         if self.initial_state is not None:
             start = whole_number(self.initial_state, "initial_state")
             if not 0 <= start < self.n_states:

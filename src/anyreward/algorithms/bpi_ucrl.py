@@ -30,7 +30,8 @@ from .. import kernels
 from ..bounds import PaperBound, TightBound, bound_options, relevant_laws
 from ..certificate import Certificate, fingerprint
 from ..counts import checked_episodes, grown
-from ..planning import Reward, as_reward
+from ..rewards import ArrivalReward, Reward, as_reward
+from ..robust import Robust
 from ..setting import Setting
 from .explorer import Explorer
 
@@ -49,8 +50,8 @@ class BPIUCRL(Explorer):
     Parameters
     ----------
     reward
-        The reward: (S,), (S, A) or (H, S, A) with values in [0, 1], or a function (h, s, a). If rewards are observed it may be
-        None for ask and tell; on a known model it is what the model pays (on average, as 0 or 1, if random).
+        The reward, with values in [0, 1]: (S,), (S, A) or (H, S, A), a function (h, s, a), or on arrival (`rewards`). If it is
+        observed it may be None for ask and tell; on a known model it is what the model pays (on average, as 0 or 1, if random).
     rewards
         `"known"`, `"observed"` or `"random"`. Observed rewards must not depend on the step if the setting is stationary.
     ties
@@ -72,11 +73,18 @@ class BPIUCRL(Explorer):
         S, A, H = setting.n_states, setting.n_actions, setting.horizon
         self.rewards = rewards
         self.reward = None if reward is None else as_reward(reward, S, A, H, (0.0, 1.0))
-        flat = self.reward is None or np.ndim(reward) in (1, 2)
-        self._pay = np.zeros((0, S, A)) if self.reward is None else np.array(self.reward[:1] if flat else self.reward)
+        self._on_arrival = isinstance(self.reward, ArrivalReward)
+        if self._on_arrival and rewards != "known":
+            raise ValueError("a reward on arrival has to be known: rewards='known' is the only choice with it.")
+        self._pay = np.zeros((0, S, A))
+        if isinstance(self.reward, np.ndarray):
+            self._pay = np.array(self.reward[:1] if np.ndim(reward) in (1, 2) else self.reward)
         if rewards != "known" and setting.stationary and len(self._pay) > 1:
             raise ValueError("observed rewards that depend on the step cannot be pooled: use stationary=False or a known reward.")
         self._seed_key = self._tie_key(ties)
+        if self._on_arrival:
+            self._plan_everywhere()
+            return
         known = self._pay if rewards == "known" else np.zeros((0, S, A))
         N = len(self.counts._table.state)
         planes = H + 1 if setting.stationary else 1
@@ -105,6 +113,14 @@ class BPIUCRL(Explorer):
         self._constants = self._make_constants()
         self._scratch = np.zeros(H + 1, np.uint32), np.zeros(H, np.uint32), np.zeros(H), np.zeros(S)
         kernels.bpi.sweep(self.counts._table, self._sides, self._known, self._constants, self._scratch[3])
+
+    def _plan_everywhere(self) -> None:
+        """For rewards on arrival: both bounds of all states, by robust planning. Slower than following what was visited."""
+        assert self.reward is not None
+        radii = self.bound.kl_radii(self.counts, self.delta, last_step=True)
+        robust = Robust(self.counts, radii, self.bound.most_successors(self.setting), self.reward)
+        (self._Q_up, up), (self._Q_lo, lo) = robust.best(kernels.robust.UPPER), robust.best(kernels.robust.LOWER)
+        self._ends = up, lo
 
     def _make_constants(self) -> Any:
         setting, delta = self.setting, self.delta
@@ -142,11 +158,15 @@ class BPIUCRL(Explorer):
 
     def ask(self) -> np.ndarray:
         """The policy that is greedy for the upper values, (H, S)."""
+        if self._on_arrival:
+            return kernels.greedy.greedy_of(self._Q_up, np.uint64(self._episode_key))
         return self._policy(self._sides.Q, self._sides.V, self._sides.best, self._sides.ties, self._episode_key)
 
     @property
     def recommendation(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
+        if self._on_arrival:
+            return self._Q_lo.argmax(axis=2)
         planes, N, A = self._sides.V.shape[0], self._sides.V.shape[1], self.setting.n_actions
         best = self._sides.Q_lo.reshape(planes, N, A).argmax(axis=2).astype(np.uint32)
         return self._policy(self._sides.Q_lo, self._sides.V_lo, best, np.minimum(self._sides.ties, 1), 0)
@@ -172,6 +192,10 @@ class BPIUCRL(Explorer):
             paid = np.asarray(rewards, dtype=float).reshape(-1, self.setting.horizon)
             if paid.shape != actions.shape or not ((paid >= 0) & (paid <= 1)).all():
                 raise ValueError(f"rewards have shape {np.shape(rewards)}: they have to be like actions, in [0, 1].")
+        if self._on_arrival:
+            self.counts.add_episodes(states, actions)
+            self._plan_everywhere()
+            return
         nodes, _, _, g = self._scratch
         for i in range(0, len(states), 64):
             part = slice(i, i + 64)
@@ -186,6 +210,9 @@ class BPIUCRL(Explorer):
         """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
         if self.reward is None:
             raise ValueError("reward is not given: a known model has to be told what it pays.")
+        if self._on_arrival:
+            super().advance(mdp, rng, episodes, goal)
+            return self.error_bound <= goal
         self.counts.reserve(64 * (self.setting.horizon + 1))
         self._fit()
         kernels.bpi.run(
@@ -202,10 +229,13 @@ class BPIUCRL(Explorer):
     @property
     def interval(self) -> tuple[float, float]:
         """Certified bounds from the start: lower <= value of the recommendation <= optimum <= upper."""
-        start = -1 if self.setting.initial_state is None else self.setting.initial_state
-        up, lo = kernels.bpi.start_values(self.counts._table, self._sides, self._constants, start, self._scratch[3])
-        if np.isnan(up):  # nothing was played yet
-            up, lo = self._blind()
+        if self._on_arrival:
+            up, lo = self._ends
+        else:
+            start = -1 if self.setting.initial_state is None else self.setting.initial_state
+            up, lo = kernels.bpi.start_values(self.counts._table, self._sides, self._constants, start, self._scratch[3])
+            if np.isnan(up):  # nothing was played yet
+                up, lo = self._blind()
         return max(0.0, lo - self._slack / 2), min(float(self.setting.sigma[-1]), up + self._slack / 2)
 
     def _blind(self) -> tuple[float, float]:

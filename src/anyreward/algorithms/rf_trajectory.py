@@ -6,8 +6,9 @@ the KL radius c_h(s,a) is a slowly growing threshold over n_h(s,a). So the explo
     W_h(s,a) = kappa_h / n_h(s,a) + sum_s' p_hat_h(s'|s,a) max_b W_{h+1}(s',b),     W_{H} = 0 (steps from 0)
     kappa_h  = sum_{j > h} gamma^j / lambda_j,   lambda_j = sqrt(j), or sqrt(j + 1) with a random start
 
-with n = 0.1 for a pair that was not visited, and not clipped: at a cap, indices tie and exploration loses its direction. The
-shape of lambda is that of the certificate when all charges are alike; its scale does not matter to a greedy policy.
+(with rewards on arrival, j >= h and one more under the roots), with n = 0.1 for a pair that was not visited, and not clipped: at
+a cap, indices tie and exploration loses its direction. The shape of lambda is that of the certificate when all charges are alike;
+its scale does not matter to a greedy policy.
 
 Sampling   play argmax_a W_h(s,a).
 Stopping   when the certificate is at most epsilon/2, looked at whenever the episodes have grown by `growth`.
@@ -34,10 +35,12 @@ class RFTrajectory(GreedyExplorer):
 
     def rule(self) -> Rule:
         setting, H = self.setting, self.setting.horizon
-        j = np.arange(1, H)
-        charge = setting.discount**j / np.sqrt(j + (setting.initial_state is None))
+        j = np.arange(H)
+        laws = j + (setting.initial_state is None) + setting.arrival_rewards  # how many laws stand behind time j
+        charge = np.where(laws > 0, setting.discount**j / np.sqrt(np.maximum(laws, 1)), 0.0)
+        behind = np.cumsum(charge[::-1])[::-1]
         return kernels.rf.Rule(
-            weight=np.append(np.cumsum(charge[::-1])[::-1], 0.0),
+            weight=behind if setting.arrival_rewards else np.append(behind[1:], 0.0),
             cap=np.full(H, np.inf),
             discount=1.0,
             start_weight=0.0,

@@ -45,14 +45,8 @@ def run(out: Path, seed: int = 0) -> Atlas:
     paper = explore(mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True)
     console.print(f"{paper.episodes:,} episodes, [bold]{paper.episodes / atlas.episodes:,.0f} times[/] as many.\n")
 
-    table = Table(
-        "reward",
-        "certified interval",
-        "width",
-        "true optimum",
-        "plan's true value",
-        title=f"One exploration, many rewards (any reward: a width of {atlas.certificate.epsilon:.2f})",
-    )
+    title = f"One exploration, many rewards (any reward: a width of {atlas.certificate.epsilon:.2f})"
+    table = Table("reward", "lower", "upper", "width", "optimum", "value of plan", title=title)
     for name, reward in rewards(mdp).items():
         plan = atlas.plan(reward)
         optimum = backward_induction(mdp, reward, HORIZON).V[0] @ mdp.initial

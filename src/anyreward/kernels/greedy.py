@@ -149,3 +149,14 @@ def dense(greedy, A, node_of, H):
             for a in range(A):
                 out[h, s, a] = greedy.Q[min(h, planes - 1), row_of(node, A, a)] if node else greedy.unvisited[h]
     return out
+
+
+@allocates
+def greedy_of(Q, key):
+    """The greedy policy of a dense index, (H, S, A), (H, S)."""
+    H, S, A = Q.shape
+    out = np.empty((H, S), np.int64)
+    for h in range(H):
+        for s in range(S):
+            out[h, s] = choose_blind(Q, A, h, s, key)
+    return out

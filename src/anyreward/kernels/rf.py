@@ -73,12 +73,18 @@ def total_ahead(first, size, target, seen, V, plane, row):
 
 
 @inlined
+def steps_that_matter(weights):
+    """H, or H - 1 if the last transition cannot matter: its weight is 0 and its index is never touched."""
+    return len(weights) if weights[len(weights) - 1] > 0.0 else len(weights) - 1
+
+
+@inlined
 def sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule):
-    """The paper's backward pass over all visited nodes. The last step has index 0 and is never touched."""
+    """The paper's backward pass over all visited nodes."""
     S, A, discount, level = rule.n_states, rule.n_actions, rule.discount, rule.level
     blank = radius_of(0.0, rule.kind, rule.m, level)
     mean = 0.0  # of V over all states of the next step, unvisited ones included
-    for h in range(len(weights) - 2, -1, -1):
+    for h in range(steps_that_matter(weights) - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
         weight, cap = weights[h], caps[h]
         # The paper's filler for a pair without data is p_hat = 1/S. Clipped, it cannot matter.
@@ -112,14 +118,16 @@ def refresh(n, first, size, target, seen, Q, V, best, ties, radius, scale, weigh
     """The rows that an episode visited, backwards: their radius and scale and, if asked for, their index."""
     A, kind, m, level, discount = rule.n_actions, rule.kind, rule.m, rule.level, rule.discount
     radius[0] = radius_of(float(n[0]), kind, m, level)
-    steps = len(actions) if len(V) > 1 else len(actions) - 1  # the last step has no index; its rows count if pooled
-    for h in range(steps):  # a loop of its own: the logarithms overlap
+    steps = steps_that_matter(weights)
+    for h in range(
+        len(actions) if len(V) > 1 else steps
+    ):  # pooled rows count at every step; a loop of its own: the logarithms overlap
         row = row_of(nodes[h], A, actions[h])
         visits = float(n[row])
         radius[row] = radius_of(visits, kind, m, level)
         scale[row] = discount * (1.0 / visits)
     if indices:
-        for h in range(len(actions) - 2, -1, -1):
+        for h in range(steps - 1, -1, -1):
             plane, plane_next = min(h, len(V) - 1), min(h + 1, len(V) - 1)
             row = row_of(nodes[h], A, actions[h])
             ahead = total_ahead(first, size, target, seen, V, plane_next, row)

@@ -13,8 +13,8 @@ BEST, GIVEN = 0, 1  # whose value: the best action's, or a given policy's
 
 
 @loop
-def ahead(table, A, c, most, layer, s, a, V, far, sign, g):
-    """The extreme expectation of V(s') over the ball of (s, a); `far` is the extreme of V over all states.
+def ahead(table, A, c, most, layer, s, a, f, far, sign, g):
+    """The extreme expectation of f(s') over the ball of (s, a); `far` is the extreme of f over all states.
 
     A row without data has no ball: any successor is possible. A row that shows as many successors as there can be (`most`)
     has no unseen ones.
@@ -25,32 +25,68 @@ def ahead(table, A, c, most, layer, s, a, V, far, sign, g):
         return far
     begin, size = np.int64(table.first[row]), np.int64(table.size[row])
     if size >= most:
-        far = V[table.state[table.target[begin]]]
+        far = f[table.state[table.target[begin]]]
         for e in range(begin + 1, begin + size):
-            far = sign * max(sign * far, sign * V[table.state[table.target[e]]])
+            far = sign * max(sign * far, sign * f[table.state[table.target[e]]])
     for k in range(size):
-        g[k] = sign * (far - V[table.state[table.target[begin + k]]])
-    smaller, _ = gap(table.seen, begin, size, table.n[row], g, c[row], 0.0)
+        g[k] = sign * (far - f[table.state[table.target[begin + k]]])
+    smaller, _ = gap(table.seen, begin, size, float(table.n[row]), g, c[row], 0.0)
     return far - sign * smaller
 
 
+@loop
+def with_pay(f, far, order, sign, target, pay, begin, end, paid):
+    """Adds what a pair pays on arrival to f and returns the extreme of the sum over all states.
+
+    Only the states that are paid for change, so the extreme is among them or is the best of the others in `order`.
+    """
+    for i in range(begin, end):
+        f[target[i]] += pay[i]
+        paid[target[i]] = True
+    i = len(order) - 1
+    while i >= 0 and paid[order[i]]:
+        i -= 1
+    far = f[order[i]] if i >= 0 else f[target[begin]]
+    for i in range(begin, end):
+        far = sign * max(sign * far, sign * f[target[i]])
+    return far
+
+
+@loop
+def without_pay(f, V, discount, target, begin, end, paid):
+    """Undoes `with_pay`."""
+    for i in range(begin, end):
+        f[target[i]] = discount * V[target[i]]
+        paid[target[i]] = False
+
+
 @allocates
-def values(table, A, c, most, reward, discount, sign, whose, policy):
+def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose, policy):
     """Q (H, S, A) and V (H+1, S) of the best actions or of a policy (H, S, A), in the extreme models of the balls.
 
-    Where the policy never takes an action its Q is not computed and left at 0.
+    The reward is `base` (H, S, A) plus, if `pointer` is not empty, what is paid on arrival (`rewards.ArrivalReward`). Where the
+    policy never takes an action its Q is not computed and left at 0.
     """
-    H, S, _ = reward.shape
-    layers = len(table.head)
+    H, S, _ = base.shape
+    layers, steps = len(table.head), max(1, (len(pointer) - 1) // (S * A))
     Q, V, g = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.empty(S)
+    paid = np.zeros(S, np.bool_)
     for h in range(H - 1, -1, -1):
-        far = sign * (sign * V[h + 1]).max()
+        f = discount * V[h + 1]
+        far = sign * (sign * f).max()
+        order = np.argsort(sign * f) if len(pointer) > 0 else np.empty(0, np.int64)
         for s in range(S):
             total, top = 0.0, 0.0
             for a in range(A):
                 if whose == GIVEN and policy[h, s, a] == 0.0:
                     continue
-                q = reward[h, s, a] + discount * ahead(table, A, c, most, min(h, layers - 1), s, a, V[h + 1], far, sign, g)
+                pair = (min(h, steps - 1) * S + s) * A + a
+                begin, end = (pointer[pair], pointer[pair + 1]) if len(pointer) > 0 else (0, 0)
+                extreme = far
+                if end > begin:
+                    extreme = with_pay(f, far, order, sign, target, pay, begin, end, paid)
+                q = base[h, s, a] + ahead(table, A, c, most, min(h, layers - 1), s, a, f, extreme, sign, g)
+                without_pay(f, V[h + 1], discount, target, begin, end, paid)
                 Q[h, s, a] = q
                 if whose == GIVEN:
                     total += policy[h, s, a] * q
@@ -72,5 +108,5 @@ def start(table, c, initial_state, V, sign):
     g = np.empty(size)
     for k in range(size):
         g[k] = sign * (far - V[table.state[table.target[begin + k]]])
-    smaller, _ = gap(table.seen, begin, size, table.n[0], g, c[0], 0.0)
+    smaller, _ = gap(table.seen, begin, size, float(table.n[0]), g, c[0], 0.0)
     return far - sign * smaller

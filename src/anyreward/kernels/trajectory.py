@@ -7,7 +7,8 @@ With steps h and times j from 0, multipliers lambda_j > 0 and w_h = gamma^(h+1) 
     Phi      = sum_j gamma^j lambda_j / 2 + max_a W_0(s_0, a)
 
 is valid for every choice of multipliers (`docs/theory.md`). j runs from 1, since the start is known; a random start adds j = 0
-and a row in front of everything. All multipliers 0 means: no KL charges, the TV recursion.
+and a row in front of everything. All multipliers 0 means: no KL charges, the TV recursion. If rewards depend on the successor,
+the reward of step j stands behind transition j as well: w_h = gamma^h sigma_{H-h}, kappa_h sums over j >= h, and j runs from 0.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from math import inf, sqrt
 import numpy as np
 
 from .compiled import allocates, inlined, loop
-from .rf import total_ahead
+from .rf import steps_that_matter, total_ahead
 from .table import row_of
 
 
@@ -29,8 +30,8 @@ def charge(kappa, w, c, tau):
 
 @loop
 def backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best):
-    """One pass; fills V and the greedy actions and returns nothing. The last step has w = 0 and is never touched."""
-    for h in range(len(w) - 2, -1, -1):
+    """One pass: fills V and the greedy actions."""
+    for h in range(steps_that_matter(w) - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
         cap, k = w[h], kappa[h]
         node = head[layer]
@@ -71,7 +72,7 @@ def forward(following, head, first, size, target, seen, n, c, tau, kappa, kappa_
         G[0] = c[0]
     for e in range(first[0], first[0] + size[0]):
         mass[0, target[e]] = seen[e] / n[0]
-    for h in range(len(w) - 1):
+    for h in range(steps_that_matter(w)):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
         node = head[layer]
         while node != 0:
@@ -88,14 +89,16 @@ def forward(following, head, first, size, target, seen, n, c, tau, kappa, kappa_
 
 
 @loop
-def set_kappa(lam, discounts, kappa):
+def set_kappa(lam, discounts, arrival, kappa):
     """kappa_h from the multipliers, returned for the start draw as well; and the constant part of Phi."""
     total, constant = 0.0, 0.0
     for j in range(len(lam) - 1, -1, -1):
-        kappa[j] = total  # only times after j
+        kappa[j] = total  # only times after j ...
         if lam[j] > 0.0:
             total += discounts[j] / (4.0 * lam[j])
             constant += discounts[j] * lam[j] / 2.0
+        if arrival:
+            kappa[j] = total  # ... and j itself if its reward knows the successor
     return total, constant
 
 
@@ -113,19 +116,21 @@ def search(table, A, c, tau, w, w_start, discounts, planes, coarse, fine):
     kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
     backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
     smallest = start_value(first, size, target, seen, n, c, tau, inf, w_start, w[0], V)
-    times = H if random_start else H - 1
+    arrival = w[H - 1] > 0.0
+    behind = int(random_start) + int(arrival)  # how many laws stand behind time 0
+    times = H - 1 + behind
     if times == 0:
         return smallest, lam
     for i in range(coarse + fine):
         if i < coarse:  # lambda_j as the root of how many steps came before, at one scale after the other
             for j in range(H):
-                trial[j] = 2.0 * 0.5**i * sqrt((j + random_start) / times)
+                trial[j] = 2.0 * 0.5**i * sqrt((j + behind) / times)
         else:
             if i == coarse:
                 if lam[H - 1] == 0.0:
                     break
                 trial[:] = lam
-                kappa_start, constant = set_kappa(trial, discounts, kappa)
+                kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
                 backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
             # At the optimum lambda_j^2 = G_{<j} / 2; half a step in that direction, in logarithms.
             forward(
@@ -133,10 +138,13 @@ def search(table, A, c, tau, w, w_start, discounts, planes, coarse, fine):
             )  # fmt: skip
             before = G[0]
             for j in range(H):
+                if arrival:
+                    before += G[j + 1]
                 if trial[j] > 0.0:
                     trial[j] = max(1e-12, sqrt(trial[j] * sqrt(0.5 * before)))
-                before += G[j + 1]
-        kappa_start, constant = set_kappa(trial, discounts, kappa)
+                if not arrival:
+                    before += G[j + 1]
+        kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
         backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
         phi = constant + start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w[0], V)
         if phi < smallest:
