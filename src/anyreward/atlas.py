@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import tempfile
+import secrets
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 FORMAT = 1
-KEY = b"anyreward"
+KEY, SUM = b"anyreward", b"anyreward.sha256"  # metadata, and its checksum
 
 
 class Interval(NamedTuple):
@@ -159,7 +160,8 @@ class Atlas:
         slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
         # What the certificate does not cover has the interval of robust planning alone.
         error = self.error_bound * (high - low) + slack if self.certificate.covers(arrival) else np.inf
-        return r, slack, error, lowest - 1e-14 * abs(lowest), highest + 1e-14 * abs(highest)
+        rounding = 1e-15 * (setting.horizon + 10)  # relative, of a sum over the steps
+        return r, slack, error, lowest - rounding * abs(lowest), highest + rounding * abs(highest)
 
     def __or__(self, other: Atlas) -> Atlas:
         """Both together: counts added, certified afresh.
@@ -207,18 +209,20 @@ class Atlas:
             "runs": self.runs,
             "policy": None if self.policy is None else self.policy.tolist(),
         }
+        text = json.dumps(about, default=lambda number: number.item())  # NumPy's numbers as plain ones
         path = Path(path)
         if not path.parent.is_dir():
             raise ValueError(f"{path} cannot be written: there is no folder {path.parent}.")
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}"
         try:
-            with os.fdopen(handle, "wb") as file:
-                pq.write_table(table.replace_schema_metadata({KEY: json.dumps(about)}), file, compression="zstd")
+            with open(draft, "xb") as file:
+                metadata = {KEY: text, SUM: hashlib.sha256(text.encode()).hexdigest()}
+                pq.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, path)
+            os.replace(draft, path)
         except BaseException:
-            os.unlink(name)
+            draft.unlink(missing_ok=True)
             raise
 
     def __eq__(self, other: object) -> bool:
@@ -242,24 +246,40 @@ def load(path: str | os.PathLike[str]) -> Atlas:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError):
         raise ValueError(f"{path} is not a readable Parquet file: it is not an atlas, or it was cut short.") from None
-    raw = (table.schema.metadata or {}).get(KEY)
-    if raw is None or not set(COLUMNS) <= set(table.column_names):
+    metadata = table.schema.metadata or {}
+    if KEY not in metadata or not set(COLUMNS) <= set(table.column_names):
         raise ValueError(f"{path} is a Parquet file but not an atlas: it was not written by anyreward.")
+    damaged = ValueError(f"{path} has damaged metadata: restore it from a copy.")
     try:
-        about = json.loads(raw)
+        about = json.loads(metadata[KEY])
         newer = about["format"] > FORMAT
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} has damaged metadata: restore it from a copy.") from None
+        raise damaged from None
+    if not newer and hashlib.sha256(metadata[KEY]).hexdigest().encode() != metadata.get(SUM):
+        raise damaged
     if newer:
         raise ValueError(f"{path} has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
     try:
         certificate = Certificate.from_dict(about["certificate"])
-        counts = Counts.from_columns(certificate.setting, {name: table[name].to_numpy() for name in table.column_names})
+        counts = Counts.from_columns(certificate.setting, {name: _numbers(table, name) for name in table.column_names})
         history = tuple((int(t), float(e)) for t, e in about["history"])
-        policy = None if about.get("policy") is None else np.array(about["policy"], dtype=np.int64)
+        policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
         atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]), policy)
-    except (ValueError, KeyError, TypeError) as problem:
+        if counts.digest() != certificate.digest:
+            raise ValueError("its counts are not those that were certified.")
+        if certificate.every_reward and not certificate.check(counts):
+            raise ValueError("its certificate does not follow from its counts.")
+    except (ValueError, KeyError, TypeError, IndexError) as problem:
         raise ValueError(f"{path} does not hold a valid atlas: {problem}") from None
-    if counts.digest() != certificate.digest:
-        raise ValueError(f"{path} is damaged: its counts are not those that were certified.")
     return atlas
+
+
+def _numbers(table: Any, name: str) -> np.ndarray:
+    """A column of counts: whole numbers, none missing; evidence are floats."""
+    import pyarrow.types as kinds
+
+    column = table[name]
+    right = kinds.is_floating(column.type) if name == "evidence" else kinds.is_integer(column.type)
+    if not right or column.null_count:
+        raise ValueError(f"the column {name!r} has the wrong kind of values.")
+    return column.to_numpy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Certificate:
             gap = robust.best(kernels.robust.UPPER)[1] - robust.best(kernels.robust.LOWER)[1]
             return abs(gap - self.epsilon) <= 1e-7 * self.setting.sigma[-1]
         again = certify(counts, self.delta, self.bound, self.target)
-        return abs(again.epsilon - self.epsilon) <= 1e-9 * self.epsilon and again.met == self.met
+        return replace(again, epsilon=self.epsilon) == self and abs(again.epsilon - self.epsilon) <= 1e-9 * again.epsilon
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -137,11 +137,11 @@ def certify(
     bound = as_bound(bounds, strict=True, **options)
     achieved = 2 * bound(counts, probability(delta, "delta"))
     return Certificate(
-        epsilon=achieved,
+        epsilon=float(achieved),
         delta=float(delta),
         bounds=bound.name,
-        met=epsilon is not None and achieved <= epsilon,
-        target=epsilon,
+        met=bool(epsilon is not None and achieved <= epsilon),
+        target=None if epsilon is None else float(epsilon),
         options=bound_options(bound),
         setting=counts.setting,
         episodes=counts.episodes,

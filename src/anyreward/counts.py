@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .rewards import ArrivalReward
 
 COLUMNS = ("h", "s", "a", "next", "count")
+MOST = 2**53  # the largest count that is exact as a float
 
 
 class Counts:
@@ -78,7 +79,7 @@ class Counts:
             ("s", flows[:, 1], 0, setting.n_states - 1),
             ("a", flows[:, 2], 0, setting.n_actions - 1),
             ("next", flows[:, 3], 0, setting.n_states - 1),
-            ("count", flows[:, 4], 1, 2**62),
+            ("count", flows[:, 4], 1, MOST),
         ):
             wrong = (values < low) | (values > high)
             if name in ("s", "a"):
@@ -86,6 +87,8 @@ class Counts:
             if wrong.any():
                 row = int(wrong.argmax())
                 raise ValueError(f"row {row} of the counts has {name} = {values[row]}: it has to be from {low} to {high}.")
+        if flows[:, 4].sum(dtype=float) > MOST:
+            raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
         if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
             raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
         counts = cls(setting, transfer="evidence" in columns)
@@ -262,7 +265,7 @@ class EmpiricalModel:
         setting, c = counts.setting, counts.columns()
         self.n_states, self.n_actions = setting.n_states, setting.n_actions
         start = c["h"] == -1
-        self.initial = np.bincount(c["next"][start], c["count"][start].astype(float), self.n_states)
+        self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
         self._stationary = setting.stationary
         if self.initial.sum() == 0:
             self.initial[:] = 1.0
@@ -275,20 +278,20 @@ class EmpiricalModel:
         self._layers = []
         for i, j in zip(bounds, ends, strict=True):
             count = c["count"][i:j].astype(float)
-            n = np.bincount(pair[i:j], count, self.n_states * self.n_actions)
+            n = total_by(pair[i:j], count, self.n_states * self.n_actions)
             self._layers.append((pair[i:j], c["next"][i:j], count / n[pair[i:j]], n == 0))
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]
-        out = np.bincount(pair, p * V[target], self.n_states * self.n_actions)
+        out = total_by(pair, p * V[target], self.n_states * self.n_actions)
         out[unvisited] = V.mean()
         return out.reshape(self.n_states, self.n_actions)
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
         """The expectation of a reward on arrival for each pair at step h: (S, A)."""
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]
-        out = np.bincount(pair, p * reward.at(h, pair, target), self.n_states * self.n_actions)
+        out = total_by(pair, p * reward.at(h, pair, target), self.n_states * self.n_actions)
         out[unvisited] = reward.mean(h).reshape(-1)[unvisited]
         return out.reshape(self.n_states, self.n_actions)
 
@@ -315,6 +318,11 @@ def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) ->
         b = int((states[:, 0] != setting.initial_state).argmax())
         raise ValueError(f"episode {b} starts in state {states[b, 0]}, not in the initial_state {setting.initial_state}.")
     return np.ascontiguousarray(states, dtype=np.int64), np.ascontiguousarray(actions, dtype=np.int64)
+
+
+def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
+    """Sums of the values of each index, as floats even if there are none."""
+    return np.bincount(index, values, size).astype(float)
 
 
 def grown(array: np.ndarray, size: int) -> np.ndarray:

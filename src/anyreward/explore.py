@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -81,14 +82,14 @@ def explore(
     setting = env.setting(horizon, discount, stationary, arrival_rewards)
     explorer = _explorer_class(algorithm)(setting, delta=probability(delta, "delta"), bounds=bounds, seed=seed, **options)
     rng = np.random.default_rng(seed)
-    goal = 0.0 if epsilon is None else epsilon / 2
+    goal = -1.0 if epsilon is None else epsilon / 2  # without a target, none is reached
     history: list[tuple[int, float]] = []
     with Progress(progress, epsilon, max_episodes) as show:
         while True:
             t, bound = explorer.episodes, explorer.error_bound
             history.append((t, 2 * bound))
             show(t, 2 * bound)
-            if (epsilon is not None and bound <= goal) or t == max_episodes:
+            if bound <= goal or t == max_episodes:
                 break
             look = max(t + 1, ceil(t * explorer.growth))
             look = look if max_episodes is None else min(look, max_episodes)
@@ -98,12 +99,15 @@ def explore(
                 show(explorer.episodes)
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
     plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
+    # Explorations with the same seed draw from the environment alike, whatever they do with it: they are not independent.
+    run = hashlib.sha256(f"{setting} {seed}".encode()).hexdigest()
     return Atlas(
         explorer.counts,
         explorer.certificate(epsilon),
         tuple(history),
-        {"algorithm": name, "seed": seed, "options": plain},
-        policy=explorer.recommendation,
+        {"algorithm": name, "seed": int(seed), "options": plain},
+        (run,),
+        explorer.recommendation,
     )
 
 

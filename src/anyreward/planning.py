@@ -100,4 +100,4 @@ def as_policy(policy: ArrayLike, model: Transitions, horizon: int) -> np.ndarray
     if len(wrong):
         h, s = wrong[0]
         raise ValueError(f"policy[{h}, {s}] is not a distribution over actions: it is {pi[h, s]}.")
-    return pi
+    return pi / pi.sum(-1, keepdims=True)

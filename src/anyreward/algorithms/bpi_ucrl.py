@@ -255,11 +255,11 @@ class BPIUCRL(Explorer):
         """What is certified for this one reward: the recommendation is `epsilon`-optimal."""
         achieved = 2 * self.error_bound
         return Certificate(
-            epsilon=achieved,
+            epsilon=float(achieved),
             delta=self.delta,
             bounds=self.bound.name,
-            met=epsilon is not None and achieved <= epsilon,
-            target=epsilon,
+            met=bool(epsilon is not None and achieved <= epsilon),
+            target=None if epsilon is None else float(epsilon),
             options=bound_options(self.bound),
             setting=self.setting,
             episodes=self.episodes,

@@ -139,15 +139,17 @@ def policy(greedy, prior, A, node_of, H, key):
 
 @allocates
 def dense(greedy, A, node_of, H):
-    """The index everywhere, (H, S, A)."""
+    """The index everywhere, (H, S, A); a node that is new since the last pass is as unknown as one that was never met."""
     planes = len(greedy.V)
     layers, S = node_of.shape
     out = np.empty((H, S, A), np.float64)
     for h in range(H):
+        plane = min(h, planes - 1)
         for s in range(S):
             node = node_of[min(h, layers - 1), s]
+            known = node != 0 and greedy.ties[plane, node] != 0
             for a in range(A):
-                out[h, s, a] = greedy.Q[min(h, planes - 1), row_of(node, A, a)] if node else greedy.unvisited[h]
+                out[h, s, a] = greedy.Q[plane, row_of(node, A, a)] if known else greedy.unvisited[h]
     return out
 
 

@@ -6,7 +6,7 @@ a threshold or a radius is never below the exact value.
 
 from __future__ import annotations
 
-from math import exp, lgamma, log, log1p, pi, sqrt
+from math import exp, expm1, lgamma, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -71,8 +71,9 @@ def psi_support(seen, begin, size, n, S):
     2^-k / (1 - 2^-S) * C(S-K, k-K) / C(S, k) * Gamma(k/2) / (Gamma(n + k/2) / Gamma(n + 1/2)); two terms apart, the Gammas
     have a rational ratio, so only the first two are computed from scratch.
     """
-    K = np.int64(size)
-    log_choose = lgamma(S + 1.0) - lgamma(K + 1.0) - lgamma(S - K + 1.0)
+    K, log_choose = np.int64(size), 0.0
+    for i in range(K):
+        log_choose += log((S - i) / (i + 1.0))
     first = lgamma(0.5 * K) - log_rise(n, K)  # the largest Gamma factor: later ones are smaller, so nothing overflows
     second = lgamma(0.5 * (K + 1)) - log_rise(n, K + 1)
     even, odd = 1.0, exp(second - first)  # Gamma factors of k = K, K + 2, ... and k = K + 1, K + 3, ..., over the first
@@ -87,40 +88,48 @@ def psi_support(seen, begin, size, n, S):
     return evidence(seen, begin, size, n) - log_sum + SAFETY
 
 
+@inlined
+def excess(t):
+    """t - log(1 + t) for t > -1, without cancellation."""
+    if abs(t) < 1e-3:
+        return t * t * (0.5 - t * (1.0 / 3.0 - t * (0.25 - t * (0.2 - t * (1.0 / 6.0 - t / 7.0)))))
+    return t - log1p(t)
+
+
 @loop
-def kl(x, q):
-    """The binary relative entropy."""
-    left = x * log(x / q) if x > 0.0 else 0.0
-    return left + (1.0 - x) * log((1.0 - x) / (1.0 - q)) if x < 1.0 else left
+def rise(x, c):
+    """At least d = max{q : kl(x, q) <= c} - x, for x in [0, 1), and hardly more.
+
+    kl(x, x + d) = x excess(d/x) + (1-x) excess(-d/(1-x)), both terms positive. Newton from the right on a convex function stays
+    on the right; it starts from the smaller of two upper bounds: Pinsker's, and the one that follows from -x log q >= 0.
+    """
+    spread = x * log(x) if x > 0.0 else 0.0
+    d = min(sqrt(0.5 * c), -(1.0 - x) * expm1((spread - c) / (1.0 - x)))
+    if x > 0.0 and d < 1.0 - x:
+        for _ in range(60):
+            above = x * excess(d / x) + (1.0 - x) * excess(-d / (1.0 - x)) - c
+            step = above * (x + d) * (1.0 - x - d) / d if d > 0.0 else 0.0
+            if not step > 1e-13 * d:
+                break
+            d -= step
+    return min(1.0 - x, d * (1.0 + 1e-12))
 
 
 @loop
 def kl_up(x, c):
-    """At least max{q >= x : kl(x, q) <= c}, and hardly more: Newton from the right on a convex function stays on the right."""
-    if x >= 1.0:
-        return 1.0
-    spread = x * log(x) if x > 0.0 else 0.0
-    # Two upper bounds to start from: Pinsker, and -x log q >= 0.
-    q = min(x + sqrt(0.5 * c), 1.0 - (1.0 - x) * exp(-(c - spread) / (1.0 - x)))
-    if x == 0.0 or not q < 1.0:
-        return min(q, 1.0)
-    for _ in range(60):
-        step = (kl(x, q) - c) * q * (1.0 - q) / (q - x) if q > x else 0.0
-        if not step > 1e-13 * q:
-            break
-        q -= step
-    return min(1.0, q * (1.0 + 1e-12))
+    """At least max{q >= x : kl(x, q) <= c}."""
+    return min(1.0, (x + rise(x, c)) * (1.0 + 1e-15)) if x < 1.0 else 1.0
 
 
 @loop
-def rises(x, q):
-    """Whether q - x still grows with x along kl(x, q) = c: the sign of dq/dx - 1."""
-    return q < 1.0 and q * (1.0 - q) * (log(q / x) + log((1.0 - x) / (1.0 - q))) > q - x
+def still_rises(x, d):
+    """Whether d = q - x still grows with x along kl(x, q) = c: the sign of dq/dx - 1."""
+    return d < 1.0 - x and (x + d) * (1.0 - x - d) * (log1p(d / x) - log1p(-d / (1.0 - x))) > d
 
 
 @loop
 def tv_radius(seen, begin, size, n, c, unseen, sums):
-    """The largest TV(p_hat, p) with KL(p_hat, p) <= c: the maximum of kl_up(x, c) - x over the events' x = p_hat(A).
+    """The largest TV(p_hat, p) with KL(p_hat, p) <= c: the maximum of rise(x, c) over the events' x = p_hat(A).
 
     `unseen` says whether p may have successors that were not seen; then x = 0 counts too. The function is concave in x, so
     its slope at one event tells on which side better ones are; with many successors the peak over all x in (0, 1) is taken,
@@ -128,14 +137,14 @@ def tv_radius(seen, begin, size, n, c, unseen, sums):
     """
     if not c < 700.0:
         return 1.0
-    best = 1.0 - exp(-c) if unseen else 0.0
+    best = -expm1(-c) if unseen else 0.0
     low, high = 0.0, 1.0
     if size > ENUMERATED:
         for _ in range(40):
             x = 0.5 * (low + high)
-            q = kl_up(x, c)
-            best = max(best, q - x)
-            low, high = (x, high) if rises(x, q) else (low, x)
+            d = rise(x, c)
+            best = max(best, d)
+            low, high = (x, high) if still_rises(x, d) else (low, x)
         return min(1.0, sqrt(0.5 * c), best * (1.0 + 1e-9))
     events = 1 << size
     sums[0] = 0.0
@@ -153,9 +162,9 @@ def tv_radius(seen, begin, size, n, c, unseen, sums):
                 x = y
         if x < 0.0:
             return min(1.0, best * (1.0 + 1e-9))
-        q = kl_up(x, c)
-        best = max(best, q - x)
-        low, high = (x, high) if rises(x, q) else (low, x)
+        d = rise(x, c)
+        best = max(best, d)
+        low, high = (x, high) if still_rises(x, d) else (low, x)
 
 
 @loop

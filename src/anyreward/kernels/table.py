@@ -117,9 +117,10 @@ def record(table, row, layer, s, times):
 def edges_needed(used, records):
     """Pool space that suffices for that many records.
 
-    A row of size w that gains x edges moves to rooms that sum to less than 4 (w + x); at most `records` rows gain any.
+    A row of size w that gains x edges moves to rooms that sum to less than 4 (w + x); at most `records` rows gain any, and
+    together they are no larger than all that is used.
     """
-    return 4 * records * (used[WIDEST] + 1)
+    return 4 * (min(records * used[WIDEST], used[EDGES]) + records)
 
 
 @inlined
