@@ -44,6 +44,9 @@ class Bound(Protocol):
     def most_successors(self, setting: Setting) -> int:
         """How many successors a pair can have at most."""
 
+    def check(self, counts: Counts) -> None:
+        """Raises if the counts contradict what the bound assumes."""
+
 
 def rounded_up(value: float, counts: Counts) -> float:
     """`value` to the safe side of all rounding in a backward pass.
@@ -74,6 +77,9 @@ class PaperBound:
 
     def most_successors(self, setting: Setting) -> int:
         return setting.n_states
+
+    def check(self, counts: Counts) -> None:
+        """Nothing is assumed that counts could contradict."""
 
 
 @dataclass(frozen=True)
@@ -135,13 +141,16 @@ class TightBound:
     def most_successors(self, setting: Setting) -> int:
         return min(setting.n_states, self.max_successors or setting.n_states)
 
+    def check(self, counts: Counts) -> None:
+        K = self.max_successors
+        if K is not None and counts.widest_pair > K:
+            raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
+
     def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """KL and TV radii of every row of the table, 0 where there is no data; see `relevant_laws`."""
         setting, table = counts.setting, counts._table
         S, A = setting.n_states, setting.n_actions
-        K = self.max_successors
-        if K is not None and counts.widest_pair > K:
-            raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
+        self.check(counts)
         radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
         laws = relevant_laws(setting, last_step)
         if laws:

@@ -15,6 +15,8 @@ from .rewards import ArrivalReward, Reward, as_reward
 from .robust import Robust
 from .setting import Setting, probability
 
+OBSERVED = "observed"  # in place of a fingerprint: the one reward was not known
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -38,7 +40,7 @@ class Certificate:
     episodes: int
     digest: str  # of the counts
     reward_range: tuple[float, float] = (0.0, 1.0)
-    reward: str | None = None  # fingerprint of the one reward it is about; None: every reward
+    reward: str | None = None  # fingerprint of the one reward it is about, or OBSERVED; None: every reward
     transition_delta: float = 0.0  # the part of delta that is spent on transitions; 0 means all
 
     def __post_init__(self) -> None:
@@ -85,7 +87,7 @@ class Certificate:
         if counts.setting != self.setting or counts.digest() != self.digest:
             return False
         if not self.every_reward:
-            if reward is None or self.transition_delta != self.delta:
+            if reward is None or self.reward == OBSERVED:
                 raise ValueError("this certificate is about one reward: it is checked with that reward, if it was known.")
             setting = self.setting
             reward = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon)
@@ -94,7 +96,7 @@ class Certificate:
             radii = self.bound.kl_radii(counts, self.delta, isinstance(reward, ArrivalReward))
             robust = Robust(counts, radii, self.bound.most_successors(setting), reward)
             gap = robust.best(kernels.robust.UPPER)[1] - robust.best(kernels.robust.LOWER)[1]
-            return abs(gap - self.epsilon) <= 1e-7 * self.setting.sigma[-1]
+            return bool(abs(gap - self.epsilon) <= 1e-7 * self.setting.sigma[-1])
         again = certify(counts, self.delta, self.bound, self.target)
         return replace(again, epsilon=self.epsilon) == self and abs(again.epsilon - self.epsilon) <= 1e-9 * again.epsilon
 

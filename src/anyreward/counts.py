@@ -40,7 +40,8 @@ class Counts:
         if transfer and not setting.stationary:
             self._pool = Counts(replace(setting, stationary=True))
         self._booked_at = 0  # episodes
-        N, M, A, layers = setting.horizon + 3, 64, setting.n_actions, setting.layers
+        layers, M, A = setting.layers, 64, setting.n_actions
+        N = min(layers * setting.n_states + 1, setting.horizon + 3)
         self._table: Table = kernels.table.Table(
             node_of=np.zeros((layers, setting.n_states), np.uint32),
             state=np.zeros(N, np.uint32),
@@ -100,9 +101,11 @@ class Counts:
     def reserve(self, records: int) -> None:
         """Makes room for that many more records, whatever they visit."""
         t = self._table
-        nodes, edges = int(t.used[0]) + 2 * records, int(t.used[1]) + kernels.table.edges_needed(t.used, records)
+        most = t.node_of.size + 1
+        nodes = min(most, int(t.used[0]) + 2 * records)
+        edges = int(t.used[1]) + kernels.table.edges_needed(t.used, records)
         if nodes > len(t.state):
-            size = max(nodes, 2 * len(t.state))
+            size = min(most, max(nodes, 2 * len(t.state)))
             rows = {name: grown(getattr(t, name), size * self.setting.n_actions) for name in ("n", "first", "size", "room")}
             t = t._replace(state=grown(t.state, size), following=grown(t.following, size), **rows)
         if edges > len(t.target):

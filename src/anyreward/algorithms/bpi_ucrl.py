@@ -21,6 +21,7 @@ Rewards. `rewards="known"`: r is given. `"observed"`: it is deterministic and se
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ import numpy as np
 
 from .. import kernels
 from ..bounds import PaperBound, TightBound, bound_options, relevant_laws
-from ..certificate import Certificate, fingerprint
+from ..certificate import OBSERVED, Certificate, fingerprint
 from ..counts import checked_episodes, grown
 from ..rewards import ArrivalReward, Reward, as_reward
 from ..robust import Robust
@@ -64,6 +65,8 @@ class BPIUCRL(Explorer):
         self, setting: Setting, reward: Reward = None, *, rewards: str = "known", ties: str = "random", **options: Any
     ) -> None:
         super().__init__(setting, **{**options, "transfer": False})
+        if isinstance(self.bound, TightBound):
+            self.bound = replace(self.bound, transfer=False)
         if rewards not in REWARDS:
             raise ValueError(f"rewards is {rewards!r}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         if reward is None and rewards == "known":
@@ -185,13 +188,7 @@ class BPIUCRL(Explorer):
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""
         states, actions = checked_episodes(states, actions, self.setting)
-        paid: np.ndarray = np.zeros(actions.shape)
-        if self.rewards != "known":
-            if rewards is None:
-                raise ValueError("rewards are missing: tell(states, actions, rewards) needs them unless they are known.")
-            paid = np.asarray(rewards, dtype=float).reshape(-1, self.setting.horizon)
-            if paid.shape != actions.shape or not ((paid >= 0) & (paid <= 1)).all():
-                raise ValueError(f"rewards have shape {np.shape(rewards)}: they have to be like actions, in [0, 1].")
+        paid = self._checked_rewards(rewards, states, actions)
         if self._on_arrival:
             self.counts.add_episodes(states, actions)
             self._plan_everywhere()
@@ -205,6 +202,33 @@ class BPIUCRL(Explorer):
                 self.counts._table, self._sides, self._known, self._constants,
                 states[part], actions[part], np.ascontiguousarray(paid[part]), nodes, g,
             )  # fmt: skip
+
+    def _checked_rewards(self, rewards: ArrayLike | None, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Observed rewards as (B, H), in [0, 1] and, unless they are random, always the same for a pair."""
+        if self.rewards == "known":
+            return np.zeros(actions.shape)
+        if rewards is None:
+            raise ValueError("rewards are missing: tell(states, actions, rewards) needs them unless they are known.")
+        try:
+            paid = np.asarray(rewards, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError("rewards have to be numbers.") from None
+        if paid.shape not in (actions.shape, actions.shape[1:] if len(actions) == 1 else actions.shape):
+            raise ValueError(f"rewards have shape {paid.shape}: they have to be like actions, {actions.shape}.")
+        paid = np.ascontiguousarray(paid.reshape(actions.shape))
+        wrong = np.argwhere(~((paid >= 0) & (paid <= 1)))
+        if len(wrong):
+            b, h = (int(i) for i in wrong[0])
+            raise ValueError(f"rewards[{b}, {h}] is {paid[b, h]:g}: it has to be in [0, 1].")
+        if self.rewards == "observed":
+            table, A = self.counts._table, self.setting.n_actions
+            b, h = (int(i) for i in kernels.bpi.contradiction(table, self._known.up, A, states, actions, paid))
+            if b >= 0:
+                raise ValueError(
+                    f"rewards[{b}, {h}] is {paid[b, h]:g}, but state {states[b, h]} with action {actions[b, h]} paid something "
+                    "else before: use rewards='random' if rewards are not always the same."
+                )
+        return paid
 
     def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
         """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
@@ -229,6 +253,7 @@ class BPIUCRL(Explorer):
     @property
     def interval(self) -> tuple[float, float]:
         """Certified bounds from the start: lower <= value of the recommendation <= optimum <= upper."""
+        self.bound.check(self.counts)
         if self._on_arrival:
             up, lo = self._ends
         else:
@@ -264,6 +289,6 @@ class BPIUCRL(Explorer):
             setting=self.setting,
             episodes=self.episodes,
             digest=self.counts.digest(),
-            reward="observed" if self.reward is None else fingerprint(self.reward),
+            reward=fingerprint(self.reward) if self.rewards == "known" and self.reward is not None else OBSERVED,
             transition_delta=self.delta / 2 if self.rewards == "random" else self.delta,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,8 +49,8 @@ class Explorer(ABC):
         seed: int = 0,
         growth: float = 1.03,
     ) -> None:
-        if not growth > 1.0:
-            raise ValueError(f"growth is {growth}: it has to be above 1.")
+        if not 1.0 < growth < inf:
+            raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
         self.setting, self.delta, self.clip = setting, probability(delta, "delta"), clip
         self.bound = as_bound(bounds, clip=clip, max_successors=max_successors, transfer=transfer)
         self.seed, self.growth = seed, growth

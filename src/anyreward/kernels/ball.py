@@ -16,7 +16,9 @@ from math import exp, expm1, inf, log, log1p, sqrt
 
 from .compiled import loop
 
-ROUNDING = 1e-13  # relative; what is taken off the gap so that rounding cannot turn it to the wrong side
+ROUNDING = 1e-13  # relative; what is taken off the gap so that rounding cannot turn it to the wrong side ...
+ROUNDING_EACH = 4e-16  # ... and as much more for each successor that is summed over
+LEAST_U = 1e-250  # below, 1/u could overflow; F(u) is nothing there
 
 
 @loop
@@ -30,28 +32,32 @@ def gap(seen, begin, size, n, g, c, u):
         mean += seen[begin + k] * g[k]
         least = min(least, g[k])
     mean *= share
+    keep = 1.0 - ROUNDING - ROUNDING_EACH * size
     if mean <= 0.0 or not c < 700.0:
         return 0.0, 0.0
     if c <= 0.0:
-        return mean * (1.0 - ROUNDING), u
+        return mean * keep, u
+    best = 0.0
     if least > 0.0:  # then u = 0 is possible: mass leaves for a better successor that was not seen
         logs, inverse = 0.0, 0.0
         for k in range(size):
             q = seen[begin + k] * share
             logs += q * log(g[k])
             inverse += q / g[k]
+        best = exp(logs - c)
         if logs + log(inverse) <= c:
-            return max(0.0, exp(logs - c) * (1.0 - ROUNDING)), 0.0
+            return best * keep, 0.0
     low, high = 0.0, mean / expm1(c)
-    if not 0.0 < u < high:
+    if not LEAST_U < u < high:
         variance = 0.0
         for k in range(size):
             variance += seen[begin + k] * (g[k] - mean) * (g[k] - mean)
         u = min(0.5 * high, sqrt(0.5 * variance * share / c))
         if not u > 0.0:
             u = 0.5 * high
-    best = 0.0
     for _ in range(100):
+        if u < LEAST_U:
+            break
         logs, m, s, inverse = 0.0, 0.0, 0.0, 1.0 / u
         for k in range(size):
             q, ratio = seen[begin + k] * share, g[k] * inverse
@@ -76,4 +82,4 @@ def gap(seen, begin, size, n, g, c, u):
         if abs(nearer - u) <= 1e-14 * u:
             break
         u = nearer
-    return min(best, mean) * (1.0 - ROUNDING), u
+    return min(best, mean) * keep, u

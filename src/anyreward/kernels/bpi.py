@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .ball import gap
-from .compiled import inlined, loop
+from .compiled import allocates, inlined, loop
 from .episode import play
 from .greedy import episode_key
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
@@ -210,6 +210,25 @@ def take_in(table, sides, rewards, constants, nodes, actions, payments):
         settle_rewards(table, rewards, constants, row_of(nodes[h], A, actions[h]))
 
 
+@allocates
+def contradiction(table, up, A, states, actions, payments):
+    """The first (episode, step) that pays something else than its row did before, in the table or in these episodes; or -1."""
+    layers = len(table.head)
+    paid = {(0, 0, 0): 0.0}
+    paid.clear()
+    for b in range(len(states)):
+        for h in range(actions.shape[1]):
+            layer, s, a = min(h, layers - 1), states[b, h], actions[b, h]
+            node = table.node_of[layer, s]
+            row = row_of(node, A, a)
+            if node != 0 and table.n[row] > 0 and up[row] != payments[b, h]:
+                return b, h
+            if (layer, s, a) in paid and paid[(layer, s, a)] != payments[b, h]:
+                return b, h
+            paid[(layer, s, a)] = payments[b, h]
+    return -1, -1
+
+
 @loop
 def learn(table, sides, rewards, constants, states, actions, payments, nodes, g):
     """Takes in episodes that were played elsewhere, (B, H+1), (B, H) and (B, H), and brings everything up to date."""
@@ -225,12 +244,12 @@ def run(model, table, sides, rewards, constants, pay, seed_key, rng, episodes, g
 
     `pay` (H', S, A) holds what the model pays, on average if it is random (then it pays 0 or 1).
     """
-    _, state, _, _, n, first, size, _, target, seen, _, _, used = table
+    node_of, state, _, _, n, first, size, _, target, seen, _, _, used = table
     Q, V, best, ties, _, _, _, _, _, _, _ = sides
     shape, successors, _, cumulative, _, _, _ = model
     A = constants.n_actions
     for done in range(episodes):
-        if not has_room(len(state), len(target), used, len(nodes)):
+        if not has_room(len(state), len(target), node_of.size, used, len(nodes)):
             return done
         key, s = episode_key(seed_key, used[EPISODES]), start(model, rng)
         play(

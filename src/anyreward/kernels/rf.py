@@ -192,13 +192,13 @@ def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episod
 
     Returns the number of episodes done. Each one is played with the greedy policy of what the episodes before it left.
     """
-    _, state, following, head, n, first, size, _, target, seen, _, _, used = table
+    node_of, state, following, head, n, first, size, _, target, seen, _, _, used = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
     weights, caps, _, _, _, _, A, _, _, _ = rule
     shape, successors, _, cumulative, _, _, _ = model
     for done in range(episodes):
-        if not has_room(len(state), len(target), used, len(nodes)):
+        if not has_room(len(state), len(target), node_of.size, used, len(nodes)):
             return done
         known, key, s = used[NODES], episode_key(seed_key, used[EPISODES]), start(model, rng)
         play(

@@ -124,9 +124,9 @@ def edges_needed(used, records):
 
 
 @inlined
-def has_room(nodes, edges, used, records):
-    """Whether a table of that many nodes and edges can take that many records, whatever they visit."""
-    return used[NODES] + 2 * records <= nodes and used[EDGES] + edges_needed(used, records) <= edges
+def has_room(nodes, edges, states, used, records):
+    """Whether a table of that many nodes and edges, for that many states in all, can take that many records."""
+    return min(used[NODES] + 2 * records, states + 1) <= nodes and used[EDGES] + edges_needed(used, records) <= edges
 
 
 @loop

@@ -1,0 +1,59 @@
+"""Problems to test with: settings, models and episodes, drawn at random under a seed."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import anyreward as ar
+
+
+def random_episodes(setting, episodes, seed):
+    """Any data in range; sparse at times, so that some pairs are visited often and others never."""
+    rng = np.random.default_rng(seed)
+    S, A, H = setting.n_states, setting.n_actions, setting.horizon
+    states = np.minimum(rng.integers(0, S, (episodes, H + 1)), rng.integers(0, S, (episodes, H + 1)))
+    if setting.initial_state is not None:
+        states[:, 0] = setting.initial_state
+    return states, rng.integers(0, A, (episodes, H))
+
+
+def random_mdp(S, A, seed, H=None, random_start=False):
+    """Transitions uniform on the simplex, for each step its own if H is given."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.ones(S), (S, A) if H is None else (H, S, A))
+    return ar.TabularMDP(P, initial=rng.dirichlet(np.ones(S)) if random_start else 0, reward=rng.random((S, A)))
+
+
+def by_step(mdp, horizon):
+    """The transitions of each step, (H, S, A, S)."""
+    P = mdp.dense()
+    return P[:horizon] if P.ndim == 4 else np.broadcast_to(P, (horizon, *P.shape))
+
+
+def rows(counts):
+    """The counts as a set of (h, s, a, next, count)."""
+    columns = counts.columns()
+    return set(zip(*(columns[name].tolist() for name in ("h", "s", "a", "next", "count")), strict=True))
+
+
+@st.composite
+def settings(draw, max_states=4, max_actions=3, max_horizon=4):
+    S = draw(st.integers(1, max_states))
+    return ar.Setting(
+        n_states=S,
+        n_actions=draw(st.integers(1, max_actions)),
+        horizon=draw(st.integers(1, max_horizon)),
+        discount=draw(st.sampled_from([1.0, 0.9]) | st.floats(0.05, 1.0)),
+        stationary=draw(st.booleans()),
+        initial_state=draw(st.none() | st.integers(0, S - 1)),
+    )
+
+
+@st.composite
+def data(draw, max_episodes=40):
+    """A setting with episodes of it: setting, states (B, H+1), actions (B, H)."""
+    setting = draw(settings())
+    return setting, *random_episodes(setting, draw(st.integers(0, max_episodes)), draw(st.integers(0, 2**32)))
+
+
+deltas = st.floats(1e-6, 1 - 1e-6)
+seeds = st.integers(0, 2**32)

@@ -1,0 +1,59 @@
+"""Importing is fast, and compiling happens once."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("numba", "llvmlite", "pyarrow", "matplotlib", "rich", "typer", "scipy", "gymnasium", "pandas")
+
+
+def run(code, **environment):
+    command, environment = [sys.executable, "-c", code], os.environ | environment
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_import_is_fast():
+    """Below half a second of processor time, so that others may be using the machine; the best of a few."""
+    code = "import time; start = time.process_time(); import anyreward; print(time.process_time() - start)"
+    assert min(float(run(code).stdout) for _ in range(3)) < 0.5
+
+
+def test_import_is_light():
+    """What takes long to import is imported when it is used."""
+    code = f"import sys, anyreward; print([name for name in {HEAVY} if name in sys.modules])"
+    assert run(code).stdout.strip() == "[]"
+
+
+def test_import_draws_nothing_and_prints_nothing():
+    code = "import numpy as np; a = np.random.get_state()[1].tolist(); import anyreward; "
+    done = run(code + "assert a == np.random.get_state()[1].tolist()")
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.slow
+def test_kernels_are_compiled_once(tmp_path):
+    """The first process says that it compiles; the second finds everything on disk and says nothing."""
+    code = (
+        "import anyreward as ar; mdp = ar.envs.double_chain(5); "
+        "[ar.explore(mdp, 3, max_episodes=20, algorithm='rf-ucrl', bounds='paper', replan=replan, stationary=pooled)"
+        " for replan in ('every', 'path') for pooled in (False, True)]; "
+        "explorer = ar.RFUCRL(mdp.setting(3), bounds='paper'); explorer.tell(*mdp.rollout(explorer.ask(), 3)); "
+        "explorer.index"
+    )
+    first, second = (run(code, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert first.stderr.count("compiling") == 1
+    assert second.stderr == ""
+    assert first.stdout == second.stdout == ""
+
+
+def test_names_that_are_promised():
+    import anyreward
+
+    promised = "Atlas, Certificate, Counts, Explorer, Interval, Plan, RFUCRL, Setting, TabularMDP"
+    promised += ", backward_induction, certify, envs, explore, load"
+    assert set(promised.split(", ")) <= set(anyreward.__all__)
+    assert all(hasattr(anyreward, name) for name in anyreward.__all__)

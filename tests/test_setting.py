@@ -1,0 +1,82 @@
+"""Sizes and conventions of a problem."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import anyreward as ar
+from anyreward.setting import probability, whole_number
+
+
+def setting(**changes):
+    return ar.Setting(**{"n_states": 3, "n_actions": 2, "horizon": 4, **changes})
+
+
+def test_sigma_is_the_largest_value_of_so_many_steps():
+    np.testing.assert_allclose(setting(discount=0.5).sigma, [0, 1, 1.5, 1.75, 1.875], rtol=1e-15)
+    np.testing.assert_array_equal(setting().sigma, [0, 1, 2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("stationary", "initial_state", "laws"),
+    [(False, 0, 24), (False, None, 25), (True, 0, 6), (True, None, 7)],  # S A H = 24, S A = 6, one more for the start
+)
+def test_laws_that_are_estimated(stationary, initial_state, laws):
+    assert setting(stationary=stationary, initial_state=initial_state).n_rows == laws
+
+
+def test_layers_of_counts():
+    assert setting().layers == 5
+    assert setting(stationary=True).layers == 1
+
+
+def test_numbers_are_made_plain():
+    """NumPy's numbers are taken, and stored as Python's: a setting is written to files."""
+    made = setting(n_states=np.int64(3), discount=1, stationary=np.bool_(True), initial_state=np.int32(2))
+    assert made == setting(stationary=True, initial_state=2)
+    assert {type(value) for value in dataclasses.astuple(made)} == {int, float, bool}
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"n_states": 0}, "n_states is 0"),
+        ({"n_actions": -1}, "n_actions is -1"),
+        ({"horizon": 0}, "horizon is 0"),
+        ({"horizon": 2.0}, "horizon is 2.0"),
+        ({"n_states": "3"}, "n_states is '3'"),
+        ({"discount": 0.0}, "discount is 0.0"),
+        ({"discount": 1.0000001}, "discount is 1.0000001"),
+        ({"discount": -0.5}, "discount is -0.5"),
+        ({"discount": float("nan")}, "discount is nan"),
+        ({"initial_state": 3}, "initial_state is 3"),
+        ({"initial_state": -1}, "initial_state is -1"),
+        ({"initial_state": 0.5}, "initial_state is 0.5"),
+        ({"n_states": 2**30}, "too many"),  # 5 layers: more nodes than 32-bit numbers
+    ],
+)
+def test_what_is_refused(changes, names):
+    with pytest.raises(ValueError, match=names):
+        setting(**changes)
+
+
+def test_pooled_steps_need_fewer_nodes():
+    assert setting(n_states=2**30, stationary=True).n_states == 2**30
+
+
+def test_a_setting_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setting().horizon = 5
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 1.5, float("nan"), float("inf")])
+def test_probabilities_are_strictly_between_0_and_1(value):
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        probability(value, "delta")
+
+
+@pytest.mark.parametrize("value", [1.0, "1", None, [1]])
+def test_whole_numbers_are_whole(value):
+    with pytest.raises(ValueError, match="it has to be a whole number"):
+        whole_number(value, "it")
