@@ -311,7 +311,6 @@ def test_a_file_whose_counts_were_changed_is_refused(tmp_path, written, change):
         ("digest", "0"),
         ("reward_range", [0]),
         ("reward_range", [-1, 1]),
-        ("reward_range", "01"),
         ("setting", {}),
         ("setting", None),
         ("unheard", 1),
@@ -397,7 +396,7 @@ def test_a_run_is_not_counted_twice(tmp_path, through_a_file):
             atlas.save(tmp_path / name)
         one, mixed = ar.load(tmp_path / "one"), ar.load(tmp_path / "mixed")
     for left, right in ((one, one), (one | two, mixed), (mixed, three), (one | mixed, one)):
-        with pytest.raises(ValueError, match="share a run"):
+        with pytest.raises(ValueError, match="share"):
             left | right
 
 

@@ -1,6 +1,5 @@
 """The tight bound: its radii, its options, how it compares with the paper's, and what keeps it."""
 
-import json
 from dataclasses import replace
 from decimal import Decimal, localcontext
 
@@ -130,11 +129,16 @@ def test_more_confidence_needs_a_larger_bound(problem, one, other):
 
 
 def test_ingredients_each_help_on_the_chain():
-    counts = ar.explore(ar.envs.double_chain(length=11), horizon=8, max_episodes=20_000, replan="geometric").counts
-    bound = TightBound()(counts, 0.1)
-    for options in ({"trajectory": False}, {"threshold": "paper"}, {"transfer": False}):
-        assert bound < 0.95 * TightBound(**options)(counts, 0.1)
-    assert TightBound(trajectory=False)(counts, 0.1) < 0.8 * TightBound(trajectory=False, exact_tv=False)(counts, 0.1)
+    """By how much is in the theory: the trajectory, the mixture over supports, transfer; and exact TV radii in the recursion."""
+    counts = ar.explore(ar.envs.double_chain(), horizon=10, max_episodes=20_000, replan="geometric").counts
+
+    def bound(**options):
+        return TightBound(**options)(counts, 0.1)
+
+    assert bound() < 0.95 * bound(transfer=False)
+    assert bound(transfer=False) < 0.5 * bound(transfer=False, threshold="paper")
+    assert bound() < 0.8 * bound(trajectory=False)
+    assert bound(trajectory=False) < 0.8 * bound(trajectory=False, exact_tv=False)
 
 
 # --- A known number of successors ---
@@ -230,7 +234,7 @@ def test_long_horizons_and_wide_rows():
     states[:, 0] = 0
     counts = ar.Counts.from_episodes(states, np.zeros((20_000, 40), int), setting)
     assert counts.widest_pair == 60
-    assert TightBound()(counts, 0.1) < 0.25 * PaperBound()(counts, 0.1)
+    assert TightBound()(counts, 0.1) < 0.5 * PaperBound()(counts, 0.1)
 
 
 # --- Certificates ---
@@ -253,7 +257,6 @@ def test_a_certificate_of_data_from_elsewhere_can_be_checked_again(variant, opti
         replace(certificate, options={**certificate.options, "max_successors": 3 if "max_successors" not in options else None}),
     ):
         assert not forged.check(counts)
-    assert json.loads(json.dumps(certificate.to_dict())) == certificate.to_dict()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -270,11 +273,11 @@ def test_a_file_keeps_the_certificate_bit_for_bit(tmp_path, variant):
 
 
 def test_merging_keeps_evidence_and_certifies_afresh():
-    mdp = ar.envs.double_chain(7)
-    parts = [ar.explore(mdp, horizon=5, max_episodes=3_000, seed=seed) for seed in (1, 2)]
+    mdp = ar.envs.double_chain()
+    parts = [ar.explore(mdp, horizon=10, max_episodes=20_000, replan="geometric", seed=seed) for seed in (1, 2)]
     both = parts[0] | parts[1]
     assert both.counts.transfer
-    assert both.episodes == 6_000
+    assert both.episodes == 40_000
     assert both.error_bound == TightBound()(parts[0].counts + parts[1].counts, 0.1)
     assert both.error_bound < min(part.error_bound for part in parts)
     assert both.error_bound < TightBound(transfer=False)(both.counts, 0.1)  # the evidence is worth something

@@ -180,9 +180,7 @@ def test_no_value_error_exceeds_the_bound_at_any_episode(name):
     P, starts, gamma, episodes, kind, options = MODELS[name]
     P, starts = np.array(P), np.array(starts)
     H, S, A, _ = P.shape
-    setting = ar.Setting(
-        n_states=S, n_actions=A, horizon=H, discount=gamma, initial_state=0 if starts[0] == 1 else None, **kind
-    )
+    setting = ar.Setting(n_states=S, n_actions=A, horizon=H, discount=gamma, initial_state=0 if starts[0] == 1 else None, **kind)
     bound, policies, rng = TightBound(**options), every_policy(S, A, H), np.random.default_rng(2)
     failures = dict.fromkeys(DELTAS, 0)
     states, actions = np.zeros((1, H + 1), np.int64), np.zeros((1, H), np.int64)

@@ -1,5 +1,6 @@
 """Transfer between steps: every transition scored by a prediction that was made before it, from the counts of all steps."""
 
+import itertools
 import math
 from decimal import Decimal, localcontext
 
@@ -179,7 +180,7 @@ def test_scores_of_rows_that_are_nearly_deterministic_keep_their_digits(episodes
         with localcontext(prec=50):
             exact += (explorer.episodes - times[-1]) * ((times[-1] + Decimal("0.1")) / (times[-1] + Decimal("0.5"))).ln()
         times.append(explorer.episodes)
-    assert all(b >= max(a + 1, math.ceil(1.03 * a)) for a, b in zip(times[:-2], times[1:-1], strict=True))  # booked each time
+    assert all(b >= max(a + 1, math.ceil(1.03 * a)) for a, b in itertools.pairwise(times[:-1]))  # booked each time
     counts = explorer.counts
     table, scores = counts._table, counts.scores()
     row = int(table.node_of[0, 0])
