@@ -63,7 +63,7 @@ def plain_bpi_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) -
         for _ in range(50):
             u = np.sqrt(low * high)
             ratio = g / u[..., None]
-            theta = (q * np.log1p(ratio)).sum(-1) + np.log((q / (1 + ratio)).sum(-1))
+            theta = (q * np.log1p(ratio)).sum(-1) + np.log(np.maximum((q / (1 + ratio)).sum(-1), 1e-300))
             low, high = np.where(theta > c, u, low), np.where(theta > c, high, u)
         return np.clip(high * np.expm1((q * np.log1p(g / high[..., None])).sum(-1) - c), 0, mean)
 

@@ -198,6 +198,12 @@ def test_delta_has_to_be_a_probability(delta):
         ar.certify(some_counts(), delta=delta)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan")])
+def test_a_target_has_to_be_positive(epsilon):
+    with pytest.raises(ValueError, match="epsilon is"):
+        ar.certify(some_counts(), bounds="paper", epsilon=epsilon)
+
+
 def test_bounds_have_a_name():
     with pytest.raises(ValueError, match="bounds is 'loose': it has to be one of"):
         ar.certify(some_counts(), bounds="loose")

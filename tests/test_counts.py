@@ -183,6 +183,13 @@ def test_counts_too_large_to_be_exact_are_refused(count):
         ar.Counts.from_columns(SETTING, columns)
 
 
+def test_sums_too_large_to_be_exact_are_refused():
+    columns = {name: values[:2] for name, values in GOOD.items()} | {"count": [1, 2**53 - 1]}
+    counts = ar.Counts.from_columns(SETTING, columns)
+    with pytest.raises(ValueError, match="2\\^53"):
+        counts + counts
+
+
 def test_counts_of_different_settings_do_not_add():
     other = ar.Setting(n_states=3, n_actions=2, horizon=2, initial_state=1)
     with pytest.raises(ValueError, match="different settings"):

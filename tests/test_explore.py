@@ -187,6 +187,15 @@ def test_what_is_refused(arguments, names):
         ar.explore(**arguments)
 
 
+@pytest.mark.parametrize("seed", [None, 1.5, -1, "1", [1, 2]])
+def test_a_bad_seed_is_refused_before_anything_is_played(seed):
+    """Not when the exploration is over and its source is written down."""
+    looks = []
+    with pytest.raises(ValueError, match="seed"):
+        ar.explore(small_problem(), 3, **PAPER, max_episodes=5, seed=seed, progress=lambda *look: looks.append(look))
+    assert looks == []
+
+
 def test_a_step_dependent_model_is_not_pooled():
     with pytest.raises(ValueError, match="stationary is True but"):
         ar.explore(random_mdp(2, 2, seed=0, H=3), 3, 1.0, stationary=True)

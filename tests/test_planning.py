@@ -116,6 +116,14 @@ def test_a_model_is_not_planned_beyond_its_steps():
         ar.evaluate_policy(mdp.dense(), np.zeros((5, 3), int), np.ones(3), 5)
 
 
+def test_an_empirical_model_is_not_planned_beyond_its_steps():
+    """Nothing is known of later steps, and a uniform guess must not pass for an estimate."""
+    counts = ar.Counts(ar.Setting(n_states=3, n_actions=2, horizon=4, initial_state=0))
+    for horizon in (5, 6):
+        with pytest.raises(ValueError, match=f"horizon is {horizon}"):
+            ar.backward_induction(counts.model(), np.ones(3), horizon)
+
+
 @pytest.mark.parametrize(
     ("policy", "names"),
     [

@@ -92,10 +92,16 @@ class Counts:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
         if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
             raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
+        evidence = np.asarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
+        if not (np.isfinite(evidence) & (evidence <= 0)).all():
+            row = int((~(np.isfinite(evidence) & (evidence <= 0))).argmax())
+            raise ValueError(
+                f"row {row} of the counts has evidence {evidence[row]}: a log probability is finite and not positive."
+            )
         counts = cls(setting, transfer="evidence" in columns)
         counts._record(flows)
         if counts._pool is not None:
-            counts._add_evidence(flows, np.asarray(columns["evidence"], dtype=float))
+            counts._add_evidence(flows, evidence)
         return counts
 
     def reserve(self, records: int) -> None:

@@ -11,12 +11,13 @@ from math import exp, expm1, lgamma, log, log1p, pi, sqrt
 import numpy as np
 
 from .compiled import inlined, loop
-from .table import NODES
+from .table import NODES, log_ratio
 
 HALF_LOG_2 = 0.5 * log(2.0)
 HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 TERMS = 40  # of the mixture over supports; leaving the rest out only enlarges the threshold
-SAFETY = 1e-8  # nats added to a threshold: far above what rounding takes away, far below what matters
+SAFETY = 1e-8  # nats added to a threshold: far above what rounding takes away, far below what matters ...
+SAFETY_EACH = 1e-11  # ... and as much more for each successor that is summed over
 ENUMERATED = 8  # successors up to which all events are tried in `tv_radius`
 
 
@@ -40,8 +41,8 @@ def gamma_step(x):
 
 @inlined
 def evidence(seen, begin, size, n):
-    """The part of a mixture's threshold that depends on how n samples spread over the seen successors."""
-    total = HALF_LOG_2PI - size * HALF_LOG_2 - stirling_gap(n)
+    """The part of a mixture's threshold that depends on how n samples spread over the seen successors, with room for rounding."""
+    total = HALF_LOG_2PI - size * HALF_LOG_2 - stirling_gap(n) + SAFETY + size * SAFETY_EACH
     for e in range(begin, begin + size):
         total += stirling_gap(seen[e])
     return total
@@ -60,7 +61,7 @@ def log_rise(n, k):
 @loop
 def psi_size(seen, begin, size, n, K):
     """Dirichlet(1/2) on K symbols: n KL <= log(1/delta) + psi at all times if the law has at most K successors."""
-    return evidence(seen, begin, size, n) - lgamma(0.5 * K) + log_rise(n, K) + SAFETY
+    return evidence(seen, begin, size, n) - lgamma(0.5 * K) + log_rise(n, K) + K * SAFETY_EACH
 
 
 @loop
@@ -85,7 +86,7 @@ def psi_support(seen, begin, size, n, S):
         weight *= 0.5 * (k + 1.0) / (k + 1.0 - K)
         even, odd = odd, even * (0.5 * k) / (n + 0.5 * k)
     log_sum = first - K * 2.0 * HALF_LOG_2 - log_choose - log1p(-exp(-S * 2.0 * HALF_LOG_2)) + log(total)
-    return evidence(seen, begin, size, n) - log_sum + SAFETY
+    return evidence(seen, begin, size, n) - log_sum
 
 
 @inlined
@@ -172,7 +173,7 @@ def psi_transfer(seen, scored, begin, size, n):
     """A predictable predictor: n KL <= log(1/delta) + psi, where `scored` holds its log probabilities of what came."""
     entropy, score = 0.0, 0.0
     for e in range(begin, begin + size):
-        entropy += seen[e] * log(seen[e] / n)
+        entropy += seen[e] * log_ratio(seen[e], n, 0.0, 0.0)
         score += scored[e]
     return entropy - score + SAFETY - 1e-13 * score
 

@@ -20,7 +20,7 @@ skips the test for negative indices; a pass is twice as fast), and loops unpack 
 
 from __future__ import annotations
 
-from math import log
+from math import log, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -188,6 +188,14 @@ def flows(table, A):
 
 
 @inlined
+def log_ratio(part, whole, more, most):
+    """log((part + more) / (whole + most)), to full precision also where the ratio is next to 1."""
+    if 2.0 * part > whole:
+        return log1p(((part - whole) + (more - most)) / (whole + most))
+    return log((part + more) / (whole + most))
+
+
+@inlined
 def prediction(pool, A, S, s, a, s_next):
     """log of the probability that pooled counts give to s_next after (s, a): (N(s,a,s') + 1/(2S)) / (n(s,a) + 1/2)."""
     node, times, n = pool.node_of[0, s], 0.0, 0.0
@@ -197,7 +205,7 @@ def prediction(pool, A, S, s, a, s_next):
         e = find(pool.state, pool.first, pool.size, pool.target, row, s_next)
         if e != NONE:
             times = pool.seen[e]
-    return log((times + 0.5 / S) / (n + 0.5))
+    return log_ratio(times, n, 0.5 / S, 0.5)
 
 
 @loop
