@@ -17,7 +17,7 @@ HALF_LOG_2 = 0.5 * log(2.0)
 HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 TERMS = 40  # of the mixture over supports; leaving the rest out only enlarges the threshold
 SAFETY = 1e-8  # nats added to a threshold: far above what rounding takes away, far below what matters ...
-SAFETY_EACH = 1e-11  # ... and as much more for each successor that is summed over
+SAFETY_EACH = 4e-12  # ... and as much more for each successor that is summed over
 ENUMERATED = 8  # successors up to which all events are tried in `tv_radius`
 
 
