@@ -400,6 +400,15 @@ def test_a_run_is_not_counted_twice(tmp_path, through_a_file):
             left | right
 
 
+def test_counts_are_not_counted_twice_under_another_certificate():
+    """An atlas made by hand from the counts of an exploration holds the same episodes."""
+    atlas = explored()
+    by_hand = ar.Atlas(atlas.counts, ar.certify(atlas.counts, 0.1, "paper"))
+    for left, right in ((atlas, by_hand), (by_hand, atlas), (explored(seed=1) | atlas, by_hand)):
+        with pytest.raises(ValueError, match="share"):
+            left | right
+
+
 def test_the_beginning_of_a_run_is_part_of_it():
     """The same seed plays the same first episodes: 300 of the 500 would be counted twice."""
     one, longer = explored(seed=0, episodes=300), explored(seed=0, episodes=500)

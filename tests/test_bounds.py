@@ -40,7 +40,7 @@ def times(counts, factor):
 # --- Against the paper's ---
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(data(max_episodes=300), st.floats(0, 9), st.booleans(), deltas)
 def test_never_above_the_papers(problem, scale, arrival_rewards, delta):
     """On the same counts, few and many of them, scored or not, with every ingredient and without each of them."""

@@ -17,7 +17,7 @@ def run(code, **environment):
 
 
 def test_import_is_fast():
-    """Below half a second of processor time, so that others may be using the machine; the best of a few."""
+    """Below half a second of processor time, which does not depend on what else is running; the best of a few."""
     code = "import time; start = time.process_time(); import anyreward; print(time.process_time() - start)"
     assert min(float(run(code).stdout) for _ in range(3)) < 0.5
 

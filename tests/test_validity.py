@@ -148,7 +148,7 @@ def test_with_a_known_number_of_successors_the_unseen_ones_are_gone():
 def test_larger_models_by_climbing():
     """Too many policies and rewards to try all: from random ones uphill, with the kernels checked to lie in their balls."""
     rng, best = np.random.default_rng(10), 0.0
-    for setting in some_settings(rng, 200, S=5, A=2, H=6):
+    for setting in some_settings(rng, 120, S=5, A=2, H=6):
         S, H = setting.n_states, setting.horizon
         counts = random_counts(rng, setting, 0.05 * rng.integers(2))
         radii, tv = random_balls(rng, counts)

@@ -69,12 +69,12 @@ class Atlas:
     certificate: Certificate
     history: tuple[tuple[int, float], ...] = ()  # (episodes, certified epsilon) along the way
     source: dict[str, Any] = field(default_factory=dict)  # how it was explored
-    runs: tuple[str, ...] = ()  # digests of the separate runs in it
+    runs: tuple[str, ...] = ()  # marks of the separate runs in it, by which merging notices that it would count one twice
     policy: np.ndarray | None = None  # what was recommended for the one reward that was explored for, (H, S), if any
 
     def __post_init__(self) -> None:
-        if not self.runs:
-            object.__setattr__(self, "runs", (self.certificate.digest,))
+        if self.certificate.digest not in self.runs:  # whatever else they are, they are these counts
+            object.__setattr__(self, "runs", (*self.runs, self.certificate.digest))
 
     @property
     def episodes(self) -> int:

@@ -124,7 +124,16 @@ class TightBound:
         w_start = float(setting.sigma[-1]) if setting.initial_state is None else 0.0
         planes = H + 1 if setting.stationary else 1
         value, multipliers = kernels.trajectory.search(
-            table, setting.n_actions, radii, tv, w, w_start, discounts, planes, *(SEARCH if self.trajectory else (0, 0))
+            table,
+            setting.n_actions,
+            radii,
+            tv,
+            w,
+            w_start,
+            discounts,
+            setting.arrival_rewards,
+            planes,
+            *(SEARCH if self.trajectory else (0, 0)),
         )
         return Details(rounded_up(float(value), counts), radii, tv, multipliers)
 

@@ -13,7 +13,7 @@ from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .counts import Counts
 from .rewards import ArrivalReward, Reward, as_reward
 from .robust import Robust
-from .setting import Setting, probability
+from .setting import Setting, positive, probability
 
 OBSERVED = "observed"  # in place of a fingerprint: the one reward was not known
 
@@ -136,14 +136,15 @@ def certify(
 
     `bounds` is `"tight"` or `"paper"`; `options` are those of the bound, such as `max_successors` of `TightBound`.
     """
+    target = None if epsilon is None else positive(epsilon, "epsilon")
     bound = as_bound(bounds, strict=True, **options)
     achieved = 2 * bound(counts, probability(delta, "delta"))
     return Certificate(
         epsilon=float(achieved),
         delta=float(delta),
         bounds=bound.name,
-        met=bool(epsilon is not None and achieved <= epsilon),
-        target=None if epsilon is None else float(epsilon),
+        met=bool(target is not None and achieved <= target),
+        target=target,
         options=bound_options(bound),
         setting=counts.setting,
         episodes=counts.episodes,

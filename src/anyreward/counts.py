@@ -228,7 +228,7 @@ class Counts:
         return EmpiricalModel(self)
 
     def digest(self) -> str:
-        """A fingerprint of the setting and every count, independent of the order in which they were collected."""
+        """A fingerprint of the setting, every count and, with transfer, its evidence."""
         sha = hashlib.sha256(json.dumps(asdict(self.setting), sort_keys=True).encode())
         for name, column in self.columns().items():
             sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
@@ -247,6 +247,8 @@ class Counts:
             return NotImplemented
         if self.setting != other.setting:
             raise ValueError(f"counts of different settings cannot be added: {self.setting} and {other.setting}.")
+        if float(self.transitions + other.transitions) > MOST or self.episodes + other.episodes > MOST:
+            raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
         total, columns = self.copy(), other.columns()
         if total._pool is not None:
             total._book(total._pool)
@@ -275,7 +277,7 @@ class EmpiricalModel:
         self.n_states, self.n_actions = setting.n_states, setting.n_actions
         start = c["h"] == -1
         self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
-        self._stationary = setting.stationary
+        self._stationary, self._horizon = setting.stationary, setting.horizon
         if self.initial.sum() == 0:
             self.initial[:] = 1.0
             if setting.initial_state is not None:
@@ -289,6 +291,11 @@ class EmpiricalModel:
             count = c["count"][i:j].astype(float)
             n = total_by(pair[i:j], count, self.n_states * self.n_actions)
             self._layers.append((pair[i:j], c["next"][i:j], count / n[pair[i:j]], n == 0))
+
+    def check_horizon(self, horizon: int) -> None:
+        """Raises if the model does not know the transitions of that many steps."""
+        if not self._stationary and horizon > self._horizon:
+            raise ValueError(f"horizon is {horizon} but these counts are of {self._horizon} steps only.")
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""

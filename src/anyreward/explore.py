@@ -14,7 +14,7 @@ from .bounds import Bound
 from .mdp import TabularMDP
 from .progress import Progress
 from .rewards import Reward
-from .setting import probability, whole_number
+from .setting import positive, probability, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,8 +75,10 @@ def explore(
         raise ValueError(f"env is a {type(env).__name__}: it has to be a TabularMDP.")
     if epsilon is None and max_episodes is None:
         raise ValueError("neither epsilon nor max_episodes is given: exploration needs at least one of them to stop.")
-    if epsilon is not None and not epsilon > 0:
-        raise ValueError(f"epsilon is {epsilon}: it has to be positive.")
+    epsilon = None if epsilon is None else positive(epsilon, "epsilon")
+    seed = whole_number(seed, "seed")
+    if seed < 0:
+        raise ValueError(f"seed is {seed}: it cannot be negative.")
     if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
     setting = env.setting(horizon, discount, stationary, arrival_rewards)
@@ -105,7 +107,7 @@ def explore(
         explorer.counts,
         explorer.certificate(epsilon),
         tuple(history),
-        {"algorithm": name, "seed": int(seed), "options": plain},
+        {"algorithm": name, "seed": seed, "options": plain},
         (run,),
         explorer.recommendation,
     )

@@ -26,6 +26,9 @@ class Transitions(Protocol):
     n_actions: int
     initial: np.ndarray
 
+    def check_horizon(self, horizon: int) -> None:
+        """Raises if the model does not know the transitions of that many steps."""
+
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
 
@@ -83,8 +86,7 @@ def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
     if whole_number(horizon, "horizon") < 1:
         raise ValueError(f"horizon is {horizon}: it has to be at least 1.")
     transitions: Transitions = model if hasattr(model, "expect") else TabularMDP(model)  # type: ignore[assignment]
-    if isinstance(transitions, TabularMDP):
-        transitions.check_horizon(horizon)
+    transitions.check_horizon(horizon)
     return transitions
 
 

@@ -49,7 +49,7 @@ class Setting:
             raise ValueError(
                 f"{self.layers} layers of {self.n_states} states are too many: their product has to stay below 2^31."
             )
-        if not 0.0 < self.discount <= 1.0:
+        if not 0.0 < real_number(self.discount, "discount") <= 1.0:
             raise ValueError(f"discount is {self.discount}: it has to be in (0, 1].")
         object.__setattr__(self, "discount", float(self.discount))
         object.__setattr__(self, "stationary", bool(self.stationary))
@@ -80,13 +80,30 @@ class Setting:
 def whole_number(value: Any, name: str) -> int:
     """`value` as an int, if it is one."""
     try:
-        return operator.index(value)
+        return int(operator.index(value))
     except TypeError:
         raise ValueError(f"{name} is {value!r}: it has to be a whole number.") from None
 
 
-def probability(value: float, name: str) -> float:
+def real_number(value: Any, name: str) -> float:
+    """`value` as a float, if it is one."""
+    if isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}: it has to be a number.")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}: it has to be a number.") from None
+
+
+def probability(value: Any, name: str) -> float:
     """`value` as a float strictly between 0 and 1."""
-    if not 0.0 < value < 1.0:
+    if not 0.0 < real_number(value, name) < 1.0:
         raise ValueError(f"{name} is {value}: it has to be strictly between 0 and 1.")
+    return float(value)
+
+
+def positive(value: Any, name: str) -> float:
+    """`value` as a float above 0."""
+    if not real_number(value, name) > 0.0:
+        raise ValueError(f"{name} is {value}: it has to be positive.")
     return float(value)

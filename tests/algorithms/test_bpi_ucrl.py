@@ -317,7 +317,7 @@ def test_files_keep_policy_and_certificate(tmp_path, rewards):
     assert not again.certificate.every_reward
     assert again.certificate.transition_delta == (0.05 if rewards == "random" else 0.1)
     np.testing.assert_array_equal(again.policy, atlas.policy)
-    assert again.plan(mdp.reward).lower == atlas.plan(mdp.reward).lower
+    assert again.plan(mdp.reward).lower == pytest.approx(atlas.plan(mdp.reward).lower, rel=1e-12)  # sums in another order
 
 
 def test_atlases_for_one_reward_are_not_merged():

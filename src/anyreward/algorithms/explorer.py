@@ -11,7 +11,7 @@ import numpy as np
 from ..bounds import Bound, as_bound
 from ..certificate import Certificate, certify
 from ..counts import Counts, checked_episodes
-from ..setting import Setting, probability
+from ..setting import Setting, probability, real_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ class Explorer(ABC):
         seed: int = 0,
         growth: float = 1.03,
     ) -> None:
-        if not 1.0 < growth < inf:
+        if not 1.0 < real_number(growth, "growth") < inf:
             raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
         self.setting, self.delta, self.clip = setting, probability(delta, "delta"), clip
         self.bound = as_bound(bounds, clip=clip, max_successors=max_successors, transfer=transfer)

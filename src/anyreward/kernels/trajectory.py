@@ -103,7 +103,7 @@ def set_kappa(lam, discounts, arrival, kappa):
 
 
 @allocates
-def search(table, A, c, tau, w, w_start, discounts, planes, coarse, fine):
+def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine):
     """The smallest Phi of the TV recursion, `coarse` scales of multipliers and `fine` steps from the best of them.
 
     Returned with its multipliers (H,), which are all 0 if the TV recursion was best.
@@ -116,7 +116,6 @@ def search(table, A, c, tau, w, w_start, discounts, planes, coarse, fine):
     kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
     backward(following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
     smallest = start_value(first, size, target, seen, n, c, tau, inf, w_start, w[0], V)
-    arrival = w[H - 1] > 0.0
     behind = int(random_start) + int(arrival)  # how many laws stand behind time 0
     times = H - 1 + behind
     if times == 0:
