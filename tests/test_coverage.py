@@ -29,7 +29,7 @@ def allowed(delta, runs=RUNS):
 psi_support, psi_size, tv_radius = kernels.radii.psi_support, kernels.radii.psi_size, kernels.radii.tv_radius
 
 
-@njit(cache=True)
+@njit  # not cached on disk: Numba would not notice a change in the kernels it calls
 def tape(p, S, K, steps, levels, rng, seen, where, scratch, failed):
     """Draws `steps` samples of a law p and looks after each of them; returns the largest n KL - psi.
 

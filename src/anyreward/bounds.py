@@ -73,7 +73,11 @@ class PaperBound:
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         n = counts._table.n
-        return np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
+        radii = np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
+        A = counts.setting.n_actions
+        known = np.repeat(np.isin(counts._table.state, counts.setting.absorbing_states), A)
+        known[:A] = False  # the start draw is no state
+        return np.where(known, 0.0, radii)
 
     def most_successors(self, setting: Setting) -> int:
         return setting.n_states
@@ -89,10 +93,11 @@ class TightBound:
     Parameters
     ----------
     max_successors
-        A number K of which you know beforehand that no pair has more successors; the radii shrink accordingly. Counts that
-        show more are refused.
+        A number K of which you know beforehand that no pair has more successors. A small K makes the radii smaller; a K near S
+        does not. Counts that show more are refused.
     transfer
-        Whether the evidence of other steps is used, where the counts have it (`Counts`). It assumes nothing.
+        Whether the evidence of other steps is used, where the counts have it (`Counts`). It assumes nothing. Decide beforehand:
+        the smaller of the bounds with and without it fails with probability up to 2 delta.
     trajectory, threshold, exact_tv
         Ingredients, to be left out for comparison: the trajectory certificate (else the TV recursion alone), the mixture over
         supports (`"support"`, else `"paper"`), the exact TV radius of a KL ball (else Pinsker's).
@@ -184,10 +189,11 @@ class Details:
 def relevant_laws(setting: Setting, last_step: bool = False) -> int:
     """How many laws the values from the start depend on: delta is shared among them and no others.
 
-    The last step matters only to rewards on arrival (the setting's, or asked for by `last_step`), the first one only in the start
-    state if that is known.
+    Known transitions need none. The last step matters only to rewards on arrival (the setting's, or asked for by `last_step`),
+    the first one only in the start state if that is known.
     """
-    pairs, random_start = setting.n_states * setting.n_actions, setting.initial_state is None
+    pairs = (setting.n_states - len(setting.absorbing_states)) * setting.n_actions
+    random_start = setting.initial_state is None
     steps = setting.horizon if setting.arrival_rewards or last_step else setting.horizon - 1
     if steps == 0:
         return int(random_start)

@@ -56,7 +56,13 @@ class Counts:
             booked=np.zeros(M),
             evidence=np.zeros(M),
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0
+            absorbing=self._absorbing(),
         )
+
+    def _absorbing(self) -> np.ndarray:
+        marks = np.zeros(self.setting.n_states if self.setting.absorbing_states else 0, np.uint8)
+        marks[list(self.setting.absorbing_states)] = 1
+        return marks
 
     @classmethod
     def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
@@ -90,6 +96,9 @@ class Counts:
                 raise ValueError(f"row {row} of the counts has {name} = {values[row]}: it has to be from {low} to {high}.")
         if flows[:, 4].sum(dtype=float) > MOST:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
+        left = ~start & np.isin(flows[:, 1], setting.absorbing_states) & (flows[:, 3] != flows[:, 1])
+        if left.any():
+            raise ValueError(f"row {int(left.argmax())} of the counts leaves a state that the setting says is absorbing.")
         if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
             raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
         evidence = np.asarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
@@ -278,6 +287,7 @@ class EmpiricalModel:
         start = c["h"] == -1
         self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
         self._stationary, self._horizon = setting.stationary, setting.horizon
+        self._absorbing = list(setting.absorbing_states)
         if self.initial.sum() == 0:
             self.initial[:] = 1.0
             if setting.initial_state is not None:
@@ -302,13 +312,18 @@ class EmpiricalModel:
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]
         out = total_by(pair, p * V[target], self.n_states * self.n_actions)
         out[unvisited] = V.mean()
-        return out.reshape(self.n_states, self.n_actions)
+        out = out.reshape(self.n_states, self.n_actions)
+        out[self._absorbing] = V[self._absorbing, None]
+        return out
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
         """The expectation of a reward on arrival for each pair at step h: (S, A)."""
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]
         out = total_by(pair, p * reward.at(h, pair, target), self.n_states * self.n_actions)
         out[unvisited] = reward.mean(h).reshape(-1)[unvisited]
+        for s in self._absorbing:
+            pairs = s * self.n_actions + np.arange(self.n_actions)
+            out[pairs] = reward.at(h, pairs, np.full(self.n_actions, s))
         return out.reshape(self.n_states, self.n_actions)
 
 
@@ -330,6 +345,10 @@ def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) ->
         if len(wrong):
             b, h = (int(i) for i in wrong[0])
             raise ValueError(f"{name}[{b}, {h}] is {values[b, h]}: {name} go from 0 to {bound - 1}.")
+    left = np.argwhere(np.isin(states[:, :-1], setting.absorbing_states) & (states[:, 1:] != states[:, :-1]))
+    if len(left):
+        b, h = (int(i) for i in left[0])
+        raise ValueError(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing.")
     if setting.initial_state is not None and (states[:, 0] != setting.initial_state).any():
         b = int((states[:, 0] != setting.initial_state).argmax())
         raise ValueError(f"episode {b} starts in state {states[b, 0]}, not in the initial_state {setting.initial_state}.")

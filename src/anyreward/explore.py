@@ -33,6 +33,7 @@ def explore(
     seed: int = 0,
     progress: bool | Callable[[int, float], None] | None = None,
     arrival_rewards: bool = False,
+    absorbing_states: tuple[int, ...] = (),
     **options: Any,
 ) -> Atlas:
     """Explores, without a reward unless the algorithm needs one, until epsilon is certified or max_episodes are done.
@@ -65,6 +66,8 @@ def explore(
         called instead with (episodes, certified epsilon) at every look.
     arrival_rewards
         Whether the certificate is to cover rewards r(h, s, a, s') that depend on the successor as well.
+    absorbing_states
+        States that are known beforehand never to be left: nothing has to be estimated there.
     options
         Options of the algorithm, such as `replan` and `clip` of `RFUCRL`, and of the bounds, such as `max_successors`.
 
@@ -81,8 +84,12 @@ def explore(
         raise ValueError(f"seed is {seed}: it cannot be negative.")
     if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
-    setting = env.setting(horizon, discount, stationary, arrival_rewards)
-    explorer = _explorer_class(algorithm)(setting, delta=probability(delta, "delta"), bounds=bounds, seed=seed, **options)
+    setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states)
+    kind = _explorer_class(algorithm)
+    try:
+        explorer = kind(setting, delta=probability(delta, "delta"), bounds=bounds, seed=seed, **options)
+    except TypeError as problem:
+        raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
     rng = np.random.default_rng(seed)
     goal = -1.0 if epsilon is None else epsilon / 2  # without a target, none is reached
     history: list[tuple[int, float]] = []

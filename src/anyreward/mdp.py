@@ -115,7 +115,14 @@ class TabularMDP:
         """The start state, or None if the start is random."""
         return int(self.initial.argmax()) if self.initial.max() == 1.0 else None
 
-    def setting(self, horizon: int, discount: float = 1.0, stationary: bool = False, arrival_rewards: bool = False) -> Setting:
+    def setting(
+        self,
+        horizon: int,
+        discount: float = 1.0,
+        stationary: bool = False,
+        arrival_rewards: bool = False,
+        absorbing_states: tuple[int, ...] = (),
+    ) -> Setting:
         """The setting in which this model is explored; says so if the two do not fit."""
         setting = Setting(
             n_states=self.n_states,
@@ -125,7 +132,11 @@ class TabularMDP:
             stationary=stationary,
             initial_state=self.initial_state,
             arrival_rewards=arrival_rewards,
+            absorbing_states=absorbing_states,
         )
+        for s in setting.absorbing_states:
+            if (self._successors[:, s] != s).any():
+                raise ValueError(f"absorbing_states has {s}, but this model can leave that state.")
         self.check_horizon(setting.horizon)
         if stationary and self.n_steps is not None:
             raise ValueError("stationary is True but the transitions of this model depend on the step: use stationary=False.")

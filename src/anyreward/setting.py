@@ -29,6 +29,9 @@ class Setting:
     arrival_rewards
         True if certificates are to cover rewards r(h, s, a, s') that depend on the successor as well: the last transition then
         matters too.
+    absorbing_states
+        States that are known never to be left, such as the end of an episode that terminates early. Their transitions need not
+        be estimated: they have radius 0 and no share of delta. Data that contradict this are refused.
     """
 
     n_states: int
@@ -38,6 +41,7 @@ class Setting:
     stationary: bool = False
     initial_state: int | None = None
     arrival_rewards: bool = False
+    absorbing_states: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("n_states", "n_actions", "horizon"):
@@ -59,6 +63,11 @@ class Setting:
             if not 0 <= start < self.n_states:
                 raise ValueError(f"initial_state is {start}: states go from 0 to {self.n_states - 1}.")
             object.__setattr__(self, "initial_state", start)
+
+        known = tuple(sorted({whole_number(s, "absorbing_states") for s in self.absorbing_states}))
+        if known and not 0 <= known[0] <= known[-1] < self.n_states:
+            raise ValueError(f"absorbing_states are {known}: states go from 0 to {self.n_states - 1}.")
+        object.__setattr__(self, "absorbing_states", known)
 
     @property
     def layers(self) -> int:

@@ -244,7 +244,7 @@ def run(model, table, sides, rewards, constants, pay, seed_key, rng, episodes, g
 
     `pay` (H', S, A) holds what the model pays, on average if it is random (then it pays 0 or 1).
     """
-    node_of, state, _, _, n, first, size, _, target, seen, _, _, used = table
+    node_of, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
     Q, V, best, ties, _, _, _, _, _, _, _ = sides
     shape, successors, _, cumulative, _, _, _ = model
     A = constants.n_actions

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiled import allocates, inlined, loop
-from .table import row_of
+from .table import is_absorbing, row_of
 
 
 class Greedy(NamedTuple):
@@ -105,7 +105,7 @@ def settle(Q, V, best, ties, A, plane, node):
 
 
 @loop
-def begin_new(greedy, A, nodes, known):
+def begin_new(greedy, table, A, nodes, known):
     """Gives the nodes of an episode that were just discovered the index of unvisited pairs, in every plane they have."""
     planes = len(greedy.V)
     for h in range(len(nodes)):
@@ -113,6 +113,8 @@ def begin_new(greedy, A, nodes, known):
             row = np.int64(row_of(nodes[h], A, 0))
             for plane in range(planes):
                 value = greedy.unvisited[plane if planes > 1 else h]
+                if is_absorbing(table.absorbing, table.state[nodes[h]]):
+                    value = 0.0  # nothing is unknown there
                 greedy.Q[plane, row : row + A] = value
                 greedy.V[plane, nodes[h]] = value
                 greedy.best[plane, nodes[h]] = 0

@@ -17,7 +17,7 @@ from .compiled import allocates, inlined, loop
 from .episode import play
 from .greedy import begin_new, episode_key, settle
 from .simulate import start
-from .table import EPISODES, NODES, has_room, record_episode, row_of
+from .table import EPISODES, NODES, has_room, is_absorbing, record_episode, row_of
 
 EVERY, PATH = 0, 1  # schedules of `run`
 PINSKER, INVERSE = 0, 1  # radii: sqrt(2 beta(n) / n), or 1 / n
@@ -79,7 +79,9 @@ def steps_that_matter(weights):
 
 
 @inlined
-def sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule):
+def sweep(
+    state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule
+):
     """The paper's backward pass over all visited nodes."""
     S, A, discount, level = rule.n_states, rule.n_actions, rule.discount, rule.level
     blank = radius_of(0.0, rule.kind, rule.m, level)
@@ -94,9 +96,10 @@ def sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisite
         node = head[layer]
         while node != 0:
             top, best_a, equal = -1.0, 0, 0
+            blank_here = 0.0 if is_absorbing(absorbing, state[node]) else empty
             row = row_of(node, A, 0)
             for a in range(A):
-                q = empty
+                q = blank_here
                 if size[row] > 0:
                     ahead = total_ahead(first, size, target, seen, V, plane_next, row)
                     q = min(cap, weight * radius[row] + scale[row] * ahead)
@@ -114,17 +117,19 @@ def sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisite
 
 
 @inlined
-def refresh(n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule, nodes, actions, indices):
+def refresh(
+    state, absorbing, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+    nodes, actions, indices,
+):  # fmt: skip
     """The rows that an episode visited, backwards: their radius and scale and, if asked for, their index."""
     A, kind, m, level, discount = rule.n_actions, rule.kind, rule.m, rule.level, rule.discount
     radius[0] = radius_of(float(n[0]), kind, m, level)
     steps = steps_that_matter(weights)
-    for h in range(
-        len(actions) if len(V) > 1 else steps
-    ):  # pooled rows count at every step; a loop of its own: the logarithms overlap
+    pooled = len(V) > 1  # then rows count at every step
+    for h in range(len(actions) if pooled else steps):  # a loop of its own: the logarithms overlap
         row = row_of(nodes[h], A, actions[h])
         visits = float(n[row])
-        radius[row] = radius_of(visits, kind, m, level)
+        radius[row] = 0.0 if is_absorbing(absorbing, state[nodes[h]]) else radius_of(visits, kind, m, level)
         scale[row] = discount * (1.0 / visits)
     if indices:
         for h in range(steps - 1, -1, -1):
@@ -154,22 +159,42 @@ def start_value(table, rows, greedy, rule):
 @loop
 def plan(table, rows, greedy, rule):
     """Rows, full backward pass and start value, from the counts alone."""
-    _, _, following, head, n, first, size, _, target, seen, _, _, used = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, used, absorbing = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
     weights, caps, discount, _, _, _, A, kind, m, level = rule
     for row in range(used[NODES] * A):
         if n[row] > 0:
-            radius[row] = radius_of(float(n[row]), kind, m, level)
+            known = row >= A and is_absorbing(absorbing, state[row // A])
+            radius[row] = 0.0 if known else radius_of(float(n[row]), kind, m, level)
             scale[row] = discount * (1.0 / n[row])
-    sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule)
+    sweep(
+        state,
+        absorbing,
+        following,
+        head,
+        first,
+        size,
+        target,
+        seen,
+        Q,
+        V,
+        best,
+        ties,
+        unvisited,
+        radius,
+        scale,
+        weights,
+        caps,
+        rule,
+    )
     return start_index(n, first, size, target, seen, V, unvisited, radius, rule)
 
 
 @allocates
 def learn(table, rows, greedy, rule, schedule, states, actions):
     """Takes in episodes that were played elsewhere, (B, H+1) states and (B, H) actions."""
-    _, _, following, head, n, first, size, _, target, seen, _, _, used = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, used, absorbing = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
     weights, caps, _, _, _, _, A, _, _, _ = rule
@@ -177,13 +202,32 @@ def learn(table, rows, greedy, rule, schedule, states, actions):
     for b in range(len(states)):
         known = used[NODES]
         record_episode(table, A, states[b], actions[b], nodes)
-        begin_new(greedy, A, nodes, known)
+        begin_new(greedy, table, A, nodes, known)
         refresh(
-            n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+            state, absorbing, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
             nodes, actions[b], schedule == PATH,
         )  # fmt: skip
     if schedule == EVERY:
-        sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule)
+        sweep(
+            state,
+            absorbing,
+            following,
+            head,
+            first,
+            size,
+            target,
+            seen,
+            Q,
+            V,
+            best,
+            ties,
+            unvisited,
+            radius,
+            scale,
+            weights,
+            caps,
+            rule,
+        )
 
 
 @loop
@@ -192,7 +236,7 @@ def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episod
 
     Returns the number of episodes done. Each one is played with the greedy policy of what the episodes before it left.
     """
-    node_of, state, following, head, n, first, size, _, target, seen, _, _, used = table
+    node_of, state, following, head, n, first, size, _, target, seen, _, _, used, absorbing = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
     weights, caps, _, _, _, _, A, _, _, _ = rule
@@ -206,13 +250,32 @@ def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episod
             shape, successors, cumulative, s, key, rng, nodes, actions,
         )  # fmt: skip
         if used[NODES] > known:
-            begin_new(greedy, A, nodes, known)
+            begin_new(greedy, table, A, nodes, known)
         refresh(
-            n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+            state, absorbing, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
             nodes, actions, schedule == PATH,
         )  # fmt: skip
         if schedule == EVERY:
-            sweep(following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule)
+            sweep(
+                state,
+                absorbing,
+                following,
+                head,
+                first,
+                size,
+                target,
+                seen,
+                Q,
+                V,
+                best,
+                ties,
+                unvisited,
+                radius,
+                scale,
+                weights,
+                caps,
+                rule,
+            )
         if start_index(n, first, size, target, seen, V, unvisited, radius, rule) <= goal:
             return done + 1
     return episodes

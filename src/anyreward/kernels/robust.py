@@ -6,7 +6,7 @@ import numpy as np
 
 from .ball import gap
 from .compiled import allocates, loop
-from .table import row_of
+from .table import is_absorbing, row_of
 
 UPPER, LOWER = 1.0, -1.0  # which side
 BEST, GIVEN = 0, 1  # whose value: the best action's, or a given policy's
@@ -17,8 +17,10 @@ def ahead(table, A, c, most, layer, s, a, f, far, sign, g):
     """The extreme expectation of f(s') over the ball of (s, a); `far` is the extreme of f over all states.
 
     A row without data has no ball: any successor is possible. A row that shows as many successors as there can be (`most`)
-    has no unseen ones.
+    has no unseen ones. A state that is known never to be left is its own successor.
     """
+    if is_absorbing(table.absorbing, s):
+        return f[s]
     node = table.node_of[layer, s]
     row = row_of(node, A, a)
     if node == 0 or table.size[row] == 0:

@@ -48,12 +48,19 @@ class Table(NamedTuple):
     booked: np.ndarray  # (M,) float64: how many of these have been scored by a prediction
     evidence: np.ndarray  # (M,) float64: the sum of their scores, log(predicted probability)
     used: np.ndarray  # (4,) int64: nodes, edges, episodes, room of the widest row
+    absorbing: np.ndarray  # (S,) uint8: 1 for states that are known never to be left; empty if there are none
 
 
 @inlined
 def row_of(node, A, a):
     """The row of a node and an action."""
     return np.uint64(node) * np.uint64(A) + np.uint64(a)
+
+
+@inlined
+def is_absorbing(absorbing, s):
+    """Whether a state is known never to be left."""
+    return len(absorbing) > 0 and absorbing[s] != 0
 
 
 @inlined
