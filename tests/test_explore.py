@@ -202,5 +202,5 @@ def test_a_step_dependent_model_is_not_pooled():
 
 
 def test_an_unknown_option_is_not_swallowed():
-    with pytest.raises(TypeError, match="replam"):
+    with pytest.raises(ValueError, match="replam"):
         ar.explore(small_problem(), 3, 1.0, **PAPER, replam="every")
