@@ -51,9 +51,7 @@ def run(out: Path, seed: int = 0) -> Atlas:
         plan = atlas.plan(reward)
         optimum = backward_induction(mdp, reward, HORIZON).V[0] @ mdp.initial
         value = evaluate_policy(mdp, plan.policy, reward, HORIZON).V[0] @ mdp.initial
-        table.add_row(
-            name, f"[{plan.lower:6.3f}, {plan.upper:6.3f}]", f"{plan.regret_bound:.2f}", f"{optimum:.4f}", f"{value:.4f}"
-        )
+        table.add_row(name, *(f"{x:.3f}" for x in (plan.lower, plan.upper, plan.regret_bound, optimum, value)))
     console.print(table)
     draw(atlas, paper, out)
     console.print(f"Picture: {out}")
@@ -76,5 +74,5 @@ def draw(atlas: Atlas, paper: Atlas, out: Path) -> None:
         certified.loglog(t, epsilon, color=color, label=f"{run.certificate.bounds}: {run.episodes:,} episodes")
     certified.axhline(EPSILON, color="#a84848", linestyle="--", label=f"asked for: ε = {EPSILON:g}")
     certified.set(title="Certified ε, for every reward at once", xlabel="episodes", ylabel="ε")
-    certified.legend()
+    certified.legend(loc="center left")
     figure.savefig(out, dpi=120)
