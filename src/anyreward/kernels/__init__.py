@@ -1,16 +1,18 @@
 """The compiled loops, and only they: pure functions on arrays, grouped by what they know.
 
-===========  ==========================================================================
+===========  =======================================================================================
 `table`      what was visited: nodes, rows and edges, and how one transition is recorded
 `greedy`     the greedy policy of an index over visited nodes, with ties broken repeatably
 `simulate`   a known model: one step, one episode, many walkers at once
-`rf`         the RF-UCRL index: one entry, one path, one full backward pass, one episode loop
+`episode`    one episode of a greedy policy on a known model, recorded as it goes
+`rf`         the index of RF-UCRL and RF-trajectory: one path, one full backward pass, the loop over episodes
 `radii`      how far a law can be from the empirical one: KL thresholds, TV radii
 `ball`       the largest and smallest expectation over a KL ball
 `robust`     planning over KL balls
 `bpi`        the BPI-UCRL indices: upper and lower values of one reward on visited nodes
 `trajectory` the trajectory certificate: a backward pass, the search over multipliers
-===========  ==========================================================================
+`compiled`   how they are compiled and cached
+===========  =======================================================================================
 
 Numba takes longer to import than everything else together, so a kernel module is imported when it is first used
 (``kernels.rf.plan(...)``), and `import anyreward` stays fast. Compiled code is cached on disk; when something has
