@@ -18,7 +18,7 @@ CHUNK = 10_000  # episodes the compiled loop plays before Python looks in: some 
 
 
 class Index:
-    """The RF-UCRL recursion on counts, with its greedy policy."""
+    """The recursion of an error index (`kernels.rf`) on counts, with its greedy policy."""
 
     def __init__(self, counts: Counts, rule: Rule) -> None:
         self.counts, self.rule = counts, rule

@@ -169,25 +169,9 @@ def plan(table, rows, greedy, rule):
             radius[row] = 0.0 if known else radius_of(float(n[row]), kind, m, level)
             scale[row] = discount * (1.0 / n[row])
     sweep(
-        state,
-        absorbing,
-        following,
-        head,
-        first,
-        size,
-        target,
-        seen,
-        Q,
-        V,
-        best,
-        ties,
-        unvisited,
-        radius,
-        scale,
-        weights,
-        caps,
-        rule,
-    )
+        state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
+        weights, caps, rule,
+    )  # fmt: skip
     return start_index(n, first, size, target, seen, V, unvisited, radius, rule)
 
 
@@ -209,25 +193,9 @@ def learn(table, rows, greedy, rule, schedule, states, actions):
         )  # fmt: skip
     if schedule == EVERY:
         sweep(
-            state,
-            absorbing,
-            following,
-            head,
-            first,
-            size,
-            target,
-            seen,
-            Q,
-            V,
-            best,
-            ties,
-            unvisited,
-            radius,
-            scale,
-            weights,
-            caps,
-            rule,
-        )
+            state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
+            weights, caps, rule,
+        )  # fmt: skip
 
 
 @loop
@@ -257,25 +225,9 @@ def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episod
         )  # fmt: skip
         if schedule == EVERY:
             sweep(
-                state,
-                absorbing,
-                following,
-                head,
-                first,
-                size,
-                target,
-                seen,
-                Q,
-                V,
-                best,
-                ties,
-                unvisited,
-                radius,
-                scale,
-                weights,
-                caps,
-                rule,
-            )
+                state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
+                weights, caps, rule,
+            )  # fmt: skip
         if start_index(n, first, size, target, seen, V, unvisited, radius, rule) <= goal:
             return done + 1
     return episodes
