@@ -10,6 +10,7 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 from . import envs
 from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
 from .atlas import Atlas, Interval, Plan, load
+from .audit import Audit, audit
 from .certificate import Certificate, certify
 from .counts import Counts
 from .explore import explore, identify
@@ -24,6 +25,7 @@ __all__ = [
     "BPIUCRL",
     "RFUCRL",
     "Atlas",
+    "Audit",
     "Certificate",
     "Counts",
     "Explorer",
@@ -32,6 +34,7 @@ __all__ = [
     "RFTrajectory",
     "Setting",
     "TabularMDP",
+    "audit",
     "backward_induction",
     "certify",
     "envs",

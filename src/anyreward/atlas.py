@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import secrets
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import kernels
+from . import files, kernels
 from .certificate import Certificate, certify
 from .counts import COLUMNS, Counts, EmpiricalModel
+from .paid import PAID, Paid
 from .planning import _induct, as_policy
 from .rewards import ArrivalReward, Reward, as_reward
 from .robust import Robust
@@ -23,8 +21,9 @@ from .robust import Robust
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-FORMAT = 1
-KEY, SUM = b"anyreward", b"anyreward.sha256"  # metadata, and its checksum
+FORMAT = 2
+OWN = "own"  # the environment's own reward, as it was observed
+MOST_CELLS = 2**28  # steps times states of an atlas that is loaded: what a file may ask for without being large itself
 
 
 class Interval(NamedTuple):
@@ -61,6 +60,16 @@ class Plan:
         return f"Plan(value {self.value:.4g} in [{self.lower:.4g}, {self.upper:.4g}], policy for {H} steps and {S} states)"
 
 
+class Recording(NamedTuple):
+    """Episodes as they were played, one a row; after an early end, they stay where they ended."""
+
+    states: np.ndarray  # (B, H+1) int32
+    actions: np.ndarray  # (B, H) int32
+    rewards: np.ndarray  # (B, H) float64: what was paid, 0 after the end
+    lengths: np.ndarray  # (B,) int32: steps that were played
+    terminated: np.ndarray  # (B,) uint8: 1 if the episode ended of itself
+
+
 @dataclass(frozen=True, eq=False)
 class Atlas:
     """Counts of a setting with what they certify. Made by `explore`, `load` or from counts of your own."""
@@ -71,6 +80,8 @@ class Atlas:
     source: dict[str, Any] = field(default_factory=dict)  # how it was explored
     runs: tuple[str, ...] = ()  # marks of the separate runs in it, by which merging notices that it would count one twice
     policy: np.ndarray | None = None  # what was recommended for the one reward that was explored for, (H, S), if any
+    paid: Paid | None = None  # what the environment paid, if it paid anything
+    recording: Recording | None = None  # the episodes themselves, if they were to be recorded
 
     def __post_init__(self) -> None:
         if self.certificate.digest not in self.runs:  # whatever else they are, they are these counts
@@ -86,19 +97,23 @@ class Atlas:
         """E-bar at the start: the bound on every policy's value error under every reward. epsilon is twice that."""
         return self.certificate.error_bound
 
-    def plan(self, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0), cautious: bool = False) -> Plan:
+    def plan(self, reward: Reward, reward_range: tuple[float, float] | None = None, cautious: bool = False) -> Plan:
         """The optimal policy of the empirical model for a reward, with its certified interval.
 
         `reward` is an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float, with values in [0, 1]; or a reward on
         arrival, as an array (S, A, S) or (H, S, A, S), a function (h, s, a, s_next) or a sparse table (`rewards`). Rewards in
         other units need their `reward_range`: value and interval are then in those units, and the any-reward error bound is
-        stretched with the range. With `cautious`, the policy with the best guaranteed value is returned instead: the one whose
-        smallest value over all models that the data allow is largest.
+        stretched with the range. An expression such as `"state == 30"` is a reward too (`expressions`). `"own"` is what the
+        environment itself paid, see `plan_own`. With `cautious`, the policy with the best guaranteed value is returned instead:
+        the one whose smallest value over all models that the data allow is largest.
 
         The interval is that of robust planning over the KL balls, cut by the any-reward error bound and by what the reward
         allows at all. For a reward on arrival from an atlas that was certified without them, the balls are those of an event
         that covers the last step too: such intervals hold at once among themselves, with the same probability.
         """
+        if isinstance(reward, str) and reward == OWN:
+            return self.plan_own(reward_range, cautious)
+        reward_range = (0.0, 1.0) if reward_range is None else reward_range
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting = self._model, self.counts.setting
         robust = self._robust(r)
@@ -113,6 +128,47 @@ class Atlas:
         upper = min(highest, best + error, robust.best(kernels.robust.UPPER)[1] + slack)
         return Plan(policy, value, lower, max(lower, upper), reward_range)
 
+    def plan_own(self, reward_range: tuple[float, float] | None = None, cautious: bool = False) -> Plan:
+        """A plan for the reward that the environment itself paid while it was explored.
+
+        It is known for the transitions that were seen. For the lower end of the interval all others pay the least, for the upper
+        end the most, of `reward_range`: what the environment is certain to pay; by default, what was seen and 0. If the same
+        transition paid differently, its average is planned for, and the interval is about that average.
+        """
+        if self.paid is None or not len(self.paid):
+            raise ValueError("this atlas has no rewards of its own: explore an environment that pays some, or give a reward.")
+        low, high = (float(x) for x in (self.paid.range if reward_range is None else reward_range))
+        high = 1.0 if low == high == 0.0 else high
+        if not low < high:
+            raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second.")
+        seen = self.paid.range
+        if not low <= min(0.0, seen[0]) <= max(0.0, seen[1]) <= high:
+            raise ValueError(f"reward_range is ({low:g}, {high:g}), but rewards from {seen[0]:g} to {seen[1]:g} were paid.")
+        setting, absorbing = self.counts.setting, self.counts.absorbing_states
+        total = float(setting.sigma[-1])
+        worst = self.plan(self.paid.reward(setting, absorbing, low), (0.0, high - low), cautious)
+        best = self.plan(self.paid.reward(setting, absorbing, high), (low - high, 0.0))
+        slack = 1e-12 * total * max(abs(low), abs(high))
+        lower, upper = worst.lower + low * total - slack, best.upper + high * total + slack
+        return Plan(worst.policy, worst.value + low * total, lower, max(lower, upper), (low, high))
+
+    def legal(self, policy: np.ndarray) -> np.ndarray:
+        """A policy, (H, S) or (H, S, A), as it is played where some actions are illegal: number (action mod how many are legal)."""
+        illegal = self.counts.illegal
+        if not len(illegal):
+            return policy
+        A = self.counts.setting.n_actions
+        allowed = ~illegal
+        order = np.argsort(illegal, axis=1, kind="stable")  # the legal ones first
+        instead = np.take_along_axis(order, np.arange(A)[None] % np.maximum(allowed.sum(axis=1, keepdims=True), 1), axis=1)
+        instead = np.where(allowed, np.arange(A), instead)  # (S, A)
+        if policy.ndim == 2:
+            return instead[np.arange(len(instead))[None], policy]
+        moved = np.zeros_like(policy)
+        for a in range(A):
+            np.add.at(moved, (slice(None), np.arange(len(instead)), instead[:, a]), policy[:, :, a])
+        return moved
+
     def evaluate(self, policy: ArrayLike, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Interval:
         """The value of any policy, (H, S) actions or (H, S, A) probabilities, with its certified interval.
 
@@ -120,10 +176,7 @@ class Atlas:
         """
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting = self._model, self.counts.setting
-        pi, robust = (
-            as_policy(policy, model, setting.horizon),
-            self._robust(r),
-        )
+        pi, robust = self.legal(as_policy(policy, model, setting.horizon)), self._robust(r)
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
         lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
         upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
@@ -175,6 +228,8 @@ class Atlas:
         mine, theirs = self.certificate, other.certificate
         if not (mine.every_reward and theirs.every_reward):
             raise ValueError("an atlas certified for one reward cannot be merged: certify its counts for every reward first.")
+        if self.source.get("labels") != other.source.get("labels"):
+            raise ValueError("these atlases numbered their states differently as they appeared: they cannot be merged.")
         for name in ("delta", "bounds", "options"):
             if getattr(mine, name) != getattr(theirs, name):
                 raise ValueError(f"atlases with {name} {getattr(mine, name)} and {getattr(theirs, name)} cannot be merged.")
@@ -183,23 +238,29 @@ class Atlas:
         counts = self.counts + other.counts
         target = mine.target if mine.target == theirs.target else None
         certificate = certify(counts, mine.delta, mine.bounds, target, **mine.options)
-        return Atlas(counts, certificate, (), {"merged": [self.source, other.source]}, self.runs + other.runs)
+        paid = None if self.paid is None or other.paid is None else self.paid + other.paid
+        recording = None
+        if self.recording is not None and other.recording is not None:
+            recording = Recording(*(np.concatenate(parts) for parts in zip(self.recording, other.recording, strict=True)))
+        source = {"merged": [self.source, other.source]} | {k: v for k, v in self.source.items() if k in ("labels", "grid")}
+        return Atlas(counts, certificate, (), source, self.runs + other.runs, None, paid, recording)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a Parquet file: a table of (h, s, a, next, count), h = -1 for the starts, the rest in its metadata.
 
-        A step-dependent atlas with transfer has the column `evidence` as well (`Counts`).
-
-        The file appears whole or not at all; an older one of that name stays until then.
+        A step-dependent atlas with transfer has the column `evidence` as well (`Counts`); one of an environment with rewards has
+        what was paid. The file appears whole or not at all; an older one of that name stays until then.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        self._write(Path(path), {}, {})
 
-        columns = self.counts.columns()
-        kinds = {"count": pa.int64(), "evidence": pa.float64()}
-        table = pa.table({name: pa.array(column, kinds.get(name, pa.int32())) for name, column in columns.items()})
+    def _write(self, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
+        """Saves, with what an exploration needs to go on from here."""
         from . import __version__
 
+        columns = self.counts.columns()
+        if self.paid is not None:
+            columns |= self.paid.columns(*(columns[name] for name in COLUMNS[:4]))
+        known = self.counts.state()["known"] if not state else state["known"]
         about = {
             "format": FORMAT,
             "version": __version__,
@@ -208,22 +269,19 @@ class Atlas:
             "source": self.source,
             "runs": self.runs,
             "policy": None if self.policy is None else self.policy.tolist(),
+            "known": known.tolist(),
+            "progress": progress,
         }
-        text = json.dumps(about, default=lambda number: number.item())  # NumPy's numbers as plain ones
-        path = Path(path)
-        if not path.parent.is_dir():
-            raise ValueError(f"{path} cannot be written: there is no folder {path.parent}.")
-        draft = path.parent / f".{path.name}.{secrets.token_hex(8)}"
-        try:
-            with open(draft, "xb") as file:
-                metadata = {KEY: text, SUM: hashlib.sha256(text.encode()).hexdigest()}
-                pq.write_table(table.replace_schema_metadata(metadata), file, compression="zstd")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        arrays = {f"state.{name}": array for name, array in state.items()}
+        if self.recording is not None:
+            arrays |= {f"recording.{name}": array for name, array in self.recording._asdict().items()}
+        files.write(path, columns, about, arrays)
+
+    def to_minari(self, dataset_id: str, **options: Any) -> Any:
+        """The recorded episodes as a Minari dataset, if exploration was asked to `record` them; see `data.to_minari`."""
+        from .data import to_minari
+
+        return to_minari(self, dataset_id, **options)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Atlas) and self.certificate == other.certificate and self.counts == other.counts
@@ -235,51 +293,39 @@ class Atlas:
 
 
 def load(path: str | os.PathLike[str]) -> Atlas:
-    """Reads an atlas that `Atlas.save` wrote. Nothing in the file is executed; a damaged file is refused."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    """Reads an atlas that `Atlas.save` or a checkpoint wrote. Nothing in the file is executed; a damaged one is refused."""
+    return read(Path(path))[0]
 
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} is not there: an atlas file is needed.")
+
+def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
+    """An atlas, and what an exploration needs to go on from there, if the file has it."""
+    columns, about, arrays = files.read(path)
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError):
-        raise ValueError(f"{path} is not a readable Parquet file: it is not an atlas, or it was cut short.") from None
-    metadata = table.schema.metadata or {}
-    if KEY not in metadata or not set(COLUMNS) <= set(table.column_names):
-        raise ValueError(f"{path} is a Parquet file but not an atlas: it was not written by anyreward.")
-    damaged = ValueError(f"{path} has damaged metadata: restore it from a copy.")
-    try:
-        about = json.loads(metadata[KEY])
-        newer = about["format"] > FORMAT
-    except (ValueError, KeyError, TypeError):
-        raise damaged from None
-    if not newer and hashlib.sha256(metadata[KEY]).hexdigest().encode() != metadata.get(SUM):
-        raise damaged
-    if newer:
-        raise ValueError(f"{path} has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
-    try:
+        if about["format"] > FORMAT:
+            raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
         certificate = Certificate.from_dict(about["certificate"])
-        counts = Counts.from_columns(certificate.setting, {name: _numbers(table, name) for name in table.column_names})
+        setting = certificate.setting
+        if (
+            setting.layers * setting.n_states > MOST_CELLS
+            or max(setting.horizon, setting.n_states * setting.n_actions) > MOST_CELLS
+        ):
+            raise ValueError(f"{setting.horizon} steps of {setting.n_states} states are more than a file may ask for.")
+        if len(columns["h"]) and not all(columns[name].dtype.kind == "i" for name in COLUMNS):
+            raise ValueError("its counts are not whole numbers.")
+        known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
+        counts = Counts.from_columns(setting, {name: columns[name] for name in columns if name not in PAID}, known)
         history = tuple((int(t), float(e)) for t, e in about["history"])
         policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
-        atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]), policy)
+        paid = Paid.from_columns(columns) if set(PAID) <= set(columns) else None
+        recording = (
+            Recording(*(arrays[f"recording.{name}"] for name in Recording._fields)) if "recording.states" in arrays else None
+        )
+        atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]), policy, paid, recording)
         if counts.digest() != certificate.digest:
             raise ValueError("its counts are not those that were certified.")
         if certificate.every_reward and not certificate.check(counts):
             raise ValueError("its certificate does not follow from its counts.")
-    except (ValueError, KeyError, TypeError, IndexError) as problem:
+        state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+        return atlas, dict(about["progress"]), state
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as problem:
         raise ValueError(f"{path} does not hold a valid atlas: {problem}") from None
-    return atlas
-
-
-def _numbers(table: Any, name: str) -> np.ndarray:
-    """A column of counts: whole numbers, none missing; evidence are floats."""
-    import pyarrow.types as kinds
-
-    column = table[name]
-    right = kinds.is_floating(column.type) if name == "evidence" else kinds.is_integer(column.type)
-    if not right or column.null_count:
-        raise ValueError(f"the column {name!r} has the wrong kind of values.")
-    return column.to_numpy()

@@ -74,10 +74,7 @@ class PaperBound:
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         n = counts._table.n
         radii = np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
-        A = counts.setting.n_actions
-        known = np.repeat(np.isin(counts._table.state, counts.setting.absorbing_states), A)
-        known[:A] = False  # the start draw is no state
-        return np.where(known, 0.0, radii)
+        return np.where(counts.known_rows(), 0.0, radii)
 
     def most_successors(self, setting: Setting) -> int:
         return setting.n_states

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from . import kernels
 from .setting import Setting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from numpy.typing import ArrayLike
 
     from .kernels.table import Table
@@ -56,13 +58,50 @@ class Counts:
             booked=np.zeros(M),
             evidence=np.zeros(M),
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0
-            absorbing=self._absorbing(),
+            known=np.zeros(0, np.uint8),
         )
+        if setting.absorbing_states:
+            self.declare_absorbing(setting.absorbing_states)
 
-    def _absorbing(self) -> np.ndarray:
-        marks = np.zeros(self.setting.n_states if self.setting.absorbing_states else 0, np.uint8)
-        marks[list(self.setting.absorbing_states)] = 1
-        return marks
+    def declare_absorbing(self, states: Iterable[int]) -> None:
+        """Says that states are known never to be left, although the setting did not know it: nothing has to be estimated there.
+
+        For what an environment tells as it goes, such as the observations in which its episodes end. It has to be said before
+        the first visit.
+        """
+        self._marks()[list(states)] = kernels.table.STAYS
+
+    def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
+        """Says which actions must not be played in a state, before its first visit: certificates and plans do without them."""
+        self._marks()[state, list(actions)] = kernels.table.ILLEGAL
+
+    def _marks(self) -> np.ndarray:
+        """What is known of every pair, (S, A), to be written to."""
+        S, A = self.setting.n_states, self.setting.n_actions
+        if len(self._table.known) == 0:
+            self._table = self._table._replace(known=np.zeros(S * A, np.uint8))
+        return self._table.known.reshape(S, A)
+
+    @property
+    def absorbing_states(self) -> np.ndarray:
+        """The states that are known never to be left."""
+        known = self._table.known.reshape(-1, self.setting.n_actions)
+        return np.flatnonzero((known == kernels.table.STAYS).any(axis=1))
+
+    @property
+    def illegal(self) -> np.ndarray:
+        """Which pairs must not be played, (S, A) booleans; (0, A) if there are none."""
+        illegal = self._table.known.reshape(-1, self.setting.n_actions) == kernels.table.ILLEGAL
+        return illegal if illegal.any() else illegal[:0]
+
+    def known_rows(self) -> np.ndarray:
+        """Which rows of the table need no estimate."""
+        t, A = self._table, self.setting.n_actions
+        if len(t.known) == 0:
+            return np.zeros(len(t.n), bool)
+        known = t.known.reshape(-1, A)[t.state].reshape(-1) != 0
+        known[:A] = False  # the start draw is no state
+        return known
 
     @classmethod
     def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
@@ -73,8 +112,33 @@ class Counts:
         return counts
 
     @classmethod
-    def from_columns(cls, setting: Setting, columns: dict[str, ArrayLike]) -> Counts:
-        """Counts from the columns h, s, a, next, count and, if they were scored, evidence, as `columns` gives them."""
+    def from_dataframe(cls, frame: Any, setting: Setting) -> Counts:
+        """Counts from a data frame, or anything with columns, of transitions h, s, a, next and perhaps count.
+
+        Steps go from 0 to H-1, in a stationary setting too; episodes are counted by their first steps (or by rows with h = -1,
+        whose `next` is the start, as in `columns`). Which data may be certified is said in `data`.
+        """
+        from .data import counts_from_dataframe
+
+        return counts_from_dataframe(frame, setting)
+
+    @classmethod
+    def from_minari(cls, dataset: Any, horizon: int, **options: Any) -> Counts:
+        """Counts of the first `horizon` steps of every episode of a Minari dataset, or of the one with that id.
+
+        An episode that terminates goes to an extra state, the last one, which is never left. `options` are discount, stationary,
+        initial_state, arrival_rewards, bins and max_states, as of `explore`. Which data may be certified is said in `data`.
+        """
+        from .data import counts_from_minari
+
+        return counts_from_minari(dataset, horizon, **options)
+
+    @classmethod
+    def from_columns(cls, setting: Setting, columns: Mapping[str, ArrayLike], known: np.ndarray | None = None) -> Counts:
+        """Counts from the columns h, s, a, next, count and, if they were scored, evidence, as `columns` gives them.
+
+        `known` is what is known of pairs beyond the setting, as `declare` takes it.
+        """
         missing = [name for name in COLUMNS if name not in columns]
         if missing:
             raise ValueError(f"the column {missing[0]!r} is missing: counts need {', '.join(COLUMNS)}.")
@@ -108,6 +172,9 @@ class Counts:
                 f"row {row} of the counts has evidence {evidence[row]}: a log probability is finite and not positive."
             )
         counts = cls(setting, transfer="evidence" in columns)
+        if known is not None:
+            counts.declare(known)
+            counts._check_known(flows)
         counts._record(flows)
         if counts._pool is not None:
             counts._add_evidence(flows, evidence)
@@ -241,7 +308,56 @@ class Counts:
         sha = hashlib.sha256(json.dumps(asdict(self.setting), sort_keys=True).encode())
         for name, column in self.columns().items():
             sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
+        if len(self._table.known):
+            sha.update(
+                np.flatnonzero(self._table.known).astype("<i8").tobytes() + bytes(self._table.known[self._table.known > 0])
+            )
         return sha.hexdigest()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything, down to the order of discovery, on which the last bit of a sum depends: for `from_state`."""
+        nodes, edges, values = kernels.table.layout(self._table, self.setting.n_actions)
+        known = np.flatnonzero(self._table.known)
+        return {
+            "nodes": nodes,
+            "edges": edges,
+            "values": values,
+            "booked_at": np.array([self._booked_at]),
+            "known": np.stack([known, self._table.known[known].astype(np.int64)], axis=1),
+        }
+
+    @classmethod
+    def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
+        """The counts that `state` was taken of. What is not such a state is refused."""
+        counts = cls(setting, transfer)
+        nodes, edges, values = (np.ascontiguousarray(state[name]) for name in ("nodes", "edges", "values"))
+        shapes = ((len(nodes), 2), (len(edges), 2), (len(edges), 3))
+        kinds = all(array.dtype == kind for array, kind in zip((nodes, edges, values), (np.int64, np.int64, float), strict=True))
+        known = state["known"]
+        if not kinds or (nodes.shape, edges.shape, values.shape) != shapes or known.ndim != 2 or known.shape[1] != 2:
+            raise ValueError("its counts are damaged.")
+        counts.declare(known)
+        counts.reserve(len(nodes) + len(edges))
+        if not kernels.table.rebuild(counts._table, setting.n_actions, nodes, edges, values):
+            raise ValueError("its counts are damaged.")
+        counts._booked_at = int(state["booked_at"][0])
+        if counts._pool is not None:
+            if not 0 <= counts._booked_at <= counts.episodes:
+                raise ValueError("its counts are damaged.")
+            move = edges[:, 0] >= setting.n_actions
+            row, target, booked = edges[move, 0], edges[move, 1], values[move, 1].astype(np.int64)
+            s, a = nodes[row // setting.n_actions - 1, 1], row % setting.n_actions
+            flows = np.column_stack([np.zeros(len(row), np.int64), s, a, nodes[target - 1, 1], booked])
+            counts._pool._record(flows[booked > 0])
+        return counts
+
+    def declare(self, known: np.ndarray) -> None:
+        """Takes over what is known of pairs, rows of (s A + a, 1 if it stays where it is and 2 if it must not be played)."""
+        if len(known):
+            size = self.setting.n_states * self.setting.n_actions
+            if ((known < [0, 1]) | (known > [size - 1, 2])).any():
+                raise ValueError("what it says of known pairs is damaged.")
+            self._marks().reshape(-1)[known[:, 0]] = known[:, 1]
 
     def copy(self) -> Counts:
         twin = Counts.__new__(Counts)
@@ -259,6 +375,7 @@ class Counts:
         if float(self.transitions + other.transitions) > MOST or self.episodes + other.episodes > MOST:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
         total, columns = self.copy(), other.columns()
+        total._share_marks(other)
         if total._pool is not None:
             total._book(total._pool)
         flows = np.stack([columns[name] for name in COLUMNS], axis=1)
@@ -268,6 +385,25 @@ class Counts:
         else:
             total._pool = None  # a part that was not scored leaves the whole without evidence
         return total
+
+    def _share_marks(self, other: Counts) -> None:
+        """Takes over what the other counts know of pairs, if the data of both agree with it."""
+        if len(self._table.known) == len(other._table.known) == 0:
+            return
+        mine, theirs = self._marks(), other._marks()
+        if ((mine != theirs) & (mine > 0) & (theirs > 0)).any():
+            raise ValueError("these counts cannot be added: they disagree on what is known of their states.")
+        mine[...] = np.maximum(mine, theirs)
+        for counts in (self, other):
+            self._check_known(np.stack([counts.columns()[name] for name in COLUMNS], axis=1))
+
+    def _check_known(self, flows: np.ndarray) -> None:
+        """Raises if transitions contradict what is known."""
+        flows = flows[flows[:, 0] >= 0]
+        of = self._marks()[flows[:, 1], flows[:, 2]]
+        against = ((of == kernels.table.STAYS) & (flows[:, 3] != flows[:, 1])) | (of == kernels.table.ILLEGAL)
+        if against.any():
+            raise ValueError(f"a count leaves state {flows[against.argmax(), 1]} in a way that is known to be impossible.")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and self.digest() == other.digest()
@@ -287,7 +423,8 @@ class EmpiricalModel:
         start = c["h"] == -1
         self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
         self._stationary, self._horizon = setting.stationary, setting.horizon
-        self._absorbing = list(setting.absorbing_states)
+        self._absorbing = counts.absorbing_states
+        self.illegal = counts.illegal
         if self.initial.sum() == 0:
             self.initial[:] = 1.0
             if setting.initial_state is not None:

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import hashlib
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import files
 from .algorithms import ALGORITHMS, Explorer
-from .atlas import Atlas
-from .bounds import Bound
+from .atlas import Atlas, read
+from .bounds import Bound, bound_options
 from .mdp import TabularMDP
 from .progress import Progress
-from .rewards import Reward
+from .rewards import ArrivalReward, Reward
 from .setting import positive, probability, whole_number
+from .world import Environment, KnownModel, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import os
+    from collections.abc import Iterator
+
+    from .observations import Bins
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during an exploration that was saved: says how to go on."""
 
 
 def explore(
-    env: TabularMDP,
+    env: Any,
     horizon: int,
     epsilon: float | None = None,
     delta: float = 0.1,
@@ -34,6 +50,14 @@ def explore(
     progress: bool | Callable[[int, float], None] | None = None,
     arrival_rewards: bool = False,
     absorbing_states: tuple[int, ...] = (),
+    initial_state: int | None = None,
+    bins: Bins | None = None,
+    max_states: int | None = None,
+    terminal: str | None = None,
+    env_args: dict[str, Any] | None = None,
+    record: bool = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 10.0,
     **options: Any,
 ) -> Atlas:
     """Explores, without a reward unless the algorithm needs one, until epsilon is certified or max_episodes are done.
@@ -41,7 +65,8 @@ def explore(
     Parameters
     ----------
     env
-        What to explore: a `TabularMDP`. Its transitions are used to simulate and for nothing else.
+        What to explore: a `TabularMDP`, whose transitions are used to simulate and for nothing else; or a Gymnasium
+        environment, the id of one (`"FrozenLake-v1"`), or a function that makes one (see `simulator` for what is done to it).
     horizon
         Steps of an episode, H >= 1.
     epsilon
@@ -62,20 +87,31 @@ def explore(
     seed
         Runs with the same arguments and the same seed are identical.
     progress
-        True or False to show or hide a progress display; None shows it on a terminal, after two seconds. A function is
-        called instead with (episodes, certified epsilon) at every look.
+        True or False to show or hide what was found about the environment and how far the exploration is; None shows it on a
+        terminal, after two seconds. A function is called instead with (episodes, certified epsilon) at every look.
     arrival_rewards
         Whether the certificate is to cover rewards r(h, s, a, s') that depend on the successor as well.
     absorbing_states
-        States that are known beforehand never to be left: nothing has to be estimated there.
+        States of a model that are known beforehand never to be left: nothing has to be estimated there.
+    initial_state
+        Where every episode of a Gymnasium environment is known to start. None: that is estimated as well.
+    bins, max_states, terminal, env_args
+        How a Gymnasium environment becomes a process with numbered states: see `simulator.Simulator`. With `terminal=None` an
+        audit decides: `"state"` unless it sees an observation that sometimes ends an episode and sometimes does not.
+    record
+        Whether to keep every episode (`Atlas.recording`, `Atlas.to_minari`).
+    checkpoint
+        A file to save to while exploring. If it is there already, the exploration that it holds is gone on with: the same call
+        reaches the same atlas, bit for bit, as if it had never been interrupted. A larger max_episodes or a smaller epsilon go on
+        from there too.
+    checkpoint_every
+        Seconds between two saves.
     options
         Options of the algorithm, such as `replan` and `clip` of `RFUCRL`, and of the bounds, such as `max_successors`.
 
     The certificate is looked at whenever the number of episodes has grown by the explorer's `growth` (3%) and whenever the
     explorer says that it is there; under `replan="every"` that is the first episode at which the bound is at most epsilon/2.
     """
-    if not isinstance(env, TabularMDP):
-        raise ValueError(f"env is a {type(env).__name__}: it has to be a TabularMDP.")
     if epsilon is None and max_episodes is None:
         raise ValueError("neither epsilon nor max_episodes is given: exploration needs at least one of them to stop.")
     epsilon = None if epsilon is None else positive(epsilon, "epsilon")
@@ -84,45 +120,183 @@ def explore(
         raise ValueError(f"seed is {seed}: it cannot be negative.")
     if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
-    setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states)
-    kind = _explorer_class(algorithm)
+    delta, kind = probability(delta, "delta"), _explorer_class(algorithm)
+    path = None if checkpoint is None else Path(checkpoint)
+    if path is not None:
+        files.check_writable(path)
+    world: World
+    if isinstance(env, TabularMDP):
+        given = {
+            "initial_state": initial_state,
+            "bins": bins,
+            "max_states": max_states,
+            "terminal": terminal,
+            "env_args": env_args,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
+        setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states)
+        world = KnownModel(env, setting, seed, record)
+    else:
+        from .audit import audited
+
+        if absorbing_states:
+            raise ValueError("absorbing_states is for models: a Gymnasium environment tells where its episodes end.")
+        simulator, report = audited(env, horizon, stationary, seed, bins, max_states, terminal, env_args)
+        report.show(progress, epsilon, delta)
+        setting = simulator.setting(discount, stationary, arrival_rewards, initial_state)
+        world = Environment(simulator, setting, seed, record)
     try:
-        explorer = kind(setting, delta=probability(delta, "delta"), bounds=bounds, seed=seed, **options)
+        explorer = kind(setting, delta=delta, bounds=bounds, seed=seed, **options)
     except TypeError as problem:
         raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
-    rng = np.random.default_rng(seed)
-    goal = -1.0 if epsilon is None else epsilon / 2  # without a target, none is reached
-    history: list[tuple[int, float]] = []
-    with Progress(progress, epsilon, max_episodes) as show:
-        while True:
-            t, bound = explorer.episodes, explorer.error_bound
-            history.append((t, 2 * bound))
-            show(t, 2 * bound)
-            if bound <= goal or t == max_episodes:
-                break
-            look = max(t + 1, ceil(t * explorer.growth))
-            look = look if max_episodes is None else min(look, max_episodes)
-            arrived = False
-            while not arrived and explorer.episodes < look:
-                arrived = explorer.advance(env, rng, look - explorer.episodes, goal)
-                show(explorer.episodes)
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
-    plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
-    # Explorations with the same seed draw from the environment alike, whatever they do with it: they are not independent.
-    run = hashlib.sha256(f"{setting} {seed}".encode()).hexdigest()
-    return Atlas(
-        explorer.counts,
-        explorer.certificate(epsilon),
-        tuple(history),
-        {"algorithm": name, "seed": seed, "options": plain},
-        (run,),
-        explorer.recommendation,
-    )
+    run = _Run(world, explorer, name, epsilon, max_episodes, seed, options, path, checkpoint_every)
+    with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
+        run.go(show)
+    return run.atlas()
 
 
-def identify(
-    env: TabularMDP, reward: Reward, horizon: int, epsilon: float | None = None, delta: float = 0.1, **options: Any
-) -> Atlas:
+class _Run:
+    """An exploration under way."""
+
+    def __init__(
+        self,
+        world: World,
+        explorer: Explorer,
+        algorithm: str,
+        epsilon: float | None,
+        max_episodes: int | None,
+        seed: int,
+        options: dict[str, Any],
+        path: Path | None,
+        pace: float,
+    ) -> None:
+        self.world, self.explorer, self.epsilon, self.max_episodes = world, explorer, epsilon, max_episodes
+        plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
+        self.source = {"env": world.name, "algorithm": algorithm, "seed": seed, "options": plain}
+        # Explorations with the same seed draw from the environment alike, whatever they do with it: they are not independent.
+        self.mark = hashlib.sha256(f"{world.setting} {seed}".encode()).hexdigest()
+        self.call = {
+            "env": world.fingerprint,
+            "setting": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(world.setting).items()},
+            "delta": explorer.delta,
+            "algorithm": algorithm,
+            "bounds": [explorer.bound.name, bound_options(explorer.bound)],
+            "seed": seed,
+            "options": {key: _fingerprint(value) for key, value in sorted(options.items())},
+            "record": world.recording is not None,
+        }
+        self.history: list[tuple[int, float]] = []
+        self.path, self.pace = path, pace
+        self.saved_at, self.stop = time.monotonic(), False
+        if path is not None and path.exists():
+            self.resume(path)
+
+    def go(self, show: Progress) -> None:
+        """Explores until it is certified or until it has to stop."""
+        explorer, goal = self.explorer, -1.0 if self.epsilon is None else self.epsilon / 2  # without a target, none is reached
+        t = self.history[-1][0] if self.history else 0
+        show.begin(explorer.episodes, self.history[-1][1] if self.history else None)
+        look = t if explorer.episodes == t else self.next_look(t)
+        arrived = False
+        while True:
+            t = explorer.episodes
+            if arrived or t >= look:
+                bound = explorer.error_bound
+                if not self.history or self.history[-1][0] < t:
+                    self.history.append((t, 2 * bound))
+                show(t, 2 * bound)
+                if bound <= goal or (self.max_episodes is not None and t >= self.max_episodes):
+                    break
+                look = self.next_look(t)
+            arrived = self.world.advance(explorer, look - t, goal)
+            show(explorer.episodes)
+            if self.path is not None and not arrived and (self.stop or time.monotonic() - self.saved_at > self.pace):
+                self.save(self.path)
+                if self.stop:
+                    raise Interrupted(
+                        f"stopped after {explorer.episodes:,} episodes, which are saved in {self.path}: the same call goes on from there."
+                    )
+        if self.path is not None and self.explorer.episodes:
+            self.save(self.path)
+
+    def next_look(self, t: int) -> int:
+        look = max(t + 1, ceil(t * self.explorer.growth))
+        return look if self.max_episodes is None else max(t, min(look, self.max_episodes))
+
+    def atlas(self) -> Atlas:
+        explorer, world = self.explorer, self.world
+        return Atlas(
+            explorer.counts,
+            explorer.certificate(self.epsilon),
+            tuple(self.history),
+            {**self.source, **world.facts},
+            (self.mark,),
+            explorer.recommendation,
+            world.paid,
+            world.recording,
+        )
+
+    def save(self, path: Path) -> None:
+        begin = time.monotonic()
+        progress = {"call": self.call, "world": self.world.state()}
+        self.atlas()._write(path, progress, self.explorer.state())
+        self.saved_at = time.monotonic()
+        self.pace = max(self.pace, 20 * (self.saved_at - begin))  # saving is to take a twentieth of the time at most
+
+    def resume(self, path: Path) -> None:
+        """Goes on from a file, if it is one of this exploration."""
+        atlas, progress, state = read(path)
+        if not state or "call" not in progress:
+            raise ValueError(f"{path} is an atlas, but not a checkpoint to go on from: choose another name, or move it away.")
+        for name, value in self.call.items():
+            if progress["call"].get(name) != value:
+                raise ValueError(
+                    f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name, or move it away."
+                )
+        try:
+            self.explorer.restore(state)
+            self.world.restore(progress["world"], atlas.paid, atlas.recording)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
+            raise ValueError(f"{path} cannot be gone on from: {problem}") from None
+        self.history = list(atlas.history)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C lets the episodes under way end, saves and stops; a second one stops at once. Without a checkpoint, as ever."""
+        if self.path is None or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def note(*_: Any) -> None:
+            if self.stop:
+                raise KeyboardInterrupt
+            self.stop = True
+
+        before = signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _fingerprint(value: Any) -> Any:
+    """A JSON value by which options are compared with those of a checkpoint."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, ArrivalReward):
+        value = np.concatenate([value.pointer, value.target, value.pay])
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+    try:
+        return hashlib.sha256(np.ascontiguousarray(value, dtype=float).tobytes()).hexdigest()
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def identify(env: Any, reward: Reward, horizon: int, epsilon: float | None = None, delta: float = 0.1, **options: Any) -> Atlas:
     """Finds a policy that is epsilon-optimal for one reward, by BPI-UCRL: `atlas.policy` is the recommendation.
 
     Far fewer episodes than for every reward. `options` are those of `explore` and of `BPIUCRL`; the certificate is about this

@@ -10,6 +10,8 @@ from . import kernels
 from .counts import Counts, grown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .kernels.rf import Rule
     from .mdp import TabularMDP
 
@@ -70,7 +72,11 @@ class Index:
             min(episodes, CHUNK, self.counts.until_booking), goal, *self._scratch,
         )  # fmt: skip
         self.counts.book_if_due()
-        return bool(kernels.rf.start_value(self.counts._table, self._rows, self._greedy, self.rule) <= goal)
+        return self.value() <= goal
+
+    def value(self) -> float:
+        """The index before the first step, as it stands."""
+        return float(kernels.rf.start_value(self.counts._table, self._rows, self._greedy, self.rule))
 
     def walk(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, key: int) -> None:
         """Plays and takes in that many episodes of the present policy at once; the index is left as it is."""
@@ -78,6 +84,28 @@ class Index:
         self.counts._record(kernels.simulate.walk(mdp.model, self._greedy, NOTHING, node_of, H, np.uint64(key), episodes, rng))
         self.counts.book_if_due()
         self._fit()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The index as it stands, for `restore`."""
+        N, A, g = int(self.counts._table.used[0]), self.rule.n_actions, self._greedy
+        settled = (g.ties[:, :N] > 0).astype(np.uint8)
+        return {"Q": g.Q[:, : N * A].copy(), "settled": settled, "unvisited": g.unvisited.copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Takes up an index of these counts that `state` gave."""
+        self.plan()  # for what depends on the counts alone
+        N, A, g = int(self.counts._table.used[0]), self.rule.n_actions, self._greedy
+        Q, settled, unvisited = state["Q"], state["settled"], state["unvisited"]
+        right = Q.shape == (len(g.Q), N * A) and settled.shape == (len(g.Q), N) and unvisited.shape == g.unvisited.shape
+        if not right or np.isnan(Q).any() or np.isnan(unvisited).any():
+            raise ValueError("its index is damaged.")
+        g.Q[:, : N * A], g.unvisited[:] = Q, unvisited
+        kernels.greedy.settle_all(g.Q, g.V, g.best, g.ties, A, N, settled.astype(np.uint8))
+
+    def act(self, key: int) -> Callable[[int, int], int]:
+        """The greedy policy as a function of step and state: asks only where it is called."""
+        node_of, A, greedy, word = self.counts._table.node_of, self.rule.n_actions, self._greedy, np.uint64(key)
+        return lambda h, s: kernels.greedy.act(greedy, NOTHING, A, node_of, h, s, word)
 
     def policy(self, key: int) -> np.ndarray:
         """The greedy policy, (H, S), with the ties broken under an episode's key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,6 +115,13 @@ class TabularMDP:
     def initial_state(self) -> int | None:
         """The start state, or None if the start is random."""
         return int(self.initial.argmax()) if self.initial.max() == 1.0 else None
+
+    def digest(self) -> str:
+        """A fingerprint of the transitions and the start."""
+        sha = hashlib.sha256(repr((self._probabilities.shape, self.n_steps)).encode())
+        for array in (self._successors, self._probabilities, self.initial):
+            sha.update(np.ascontiguousarray(array).tobytes())
+        return sha.hexdigest()
 
     def setting(
         self,

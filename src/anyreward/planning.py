@@ -64,14 +64,17 @@ def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, p
     S, A = model.n_states, model.n_actions
     r = mean_reward(model, as_reward(reward, S, A, horizon), horizon)
     Q, V = np.empty((horizon, S, A)), np.zeros((horizon + 1, S))
+    illegal = getattr(model, "illegal", ())  # pairs that must not be played, (S, A)
     for h in range(horizon - 1, -1, -1):
         Q[h] = r[h] + discount * model.expect(h, V[h + 1])
+        if len(illegal):
+            Q[h][illegal] = -np.inf
         if policy is None:
             V[h] = Q[h].max(axis=1)
         elif policy.ndim == 2:
             V[h] = np.take_along_axis(Q[h], policy[h][:, None], axis=1)[:, 0]
         else:
-            V[h] = (policy[h] * Q[h]).sum(axis=1)
+            V[h] = np.where(policy[h] > 0, policy[h] * Q[h], 0.0).sum(axis=1)
     return Values(Q, V, Q.argmax(axis=2) if policy is None else policy)
 
 

@@ -3,7 +3,7 @@
 A reward is given as an array (S,), (S, A) or (H, S, A), or as a function (h, s, a) -> float. A reward *on arrival* depends on the
 successor as well: an array (S, A, S) or (H, S, A, S), a function (h, s, a, s_next) -> float, or a sparse table, a mapping of
 columns `s`, `a`, `next`, `reward` and, if it depends on the step, `h`; transitions that it does not name pay 0. (An array whose
-shape could be read both ways, when H = S = A, is taken as (H, S, A).)
+shape could be read both ways, when H = S = A, is taken as (H, S, A).) A text is an expression (`expressions`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ def as_reward(
         return reward
     if isinstance(reward, Mapping):
         return _from_table(reward, S, A, H, within)
-    if callable(reward):
+    if isinstance(reward, str):
+        from .expressions import reward_of
+
+        r = reward_of(reward, S, A, H)
+    elif callable(reward):
         r = _from_function(reward, S, A, H)
     else:
         try:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 REWARDS = ("known", "observed", "random")
 CHUNK = 1_000
+ROWS = ("Q", "Q_lo", "u", "radius", "dirty")  # arrays with an entry for each row; the others have one for each node
+KEPT = ("Q", "Q_lo", "V_lo", "u", "radius", "dirty", "moved")
 
 
 class BPIUCRL(Explorer):
@@ -151,9 +153,8 @@ class BPIUCRL(Explorer):
         """Lets the arrays follow the table."""
         N, A = len(self.counts._table.state), self.setting.n_actions
         if self._sides.V.shape[1] < N:
-            rows = ("Q", "Q_lo", "u", "radius", "dirty")
             self._sides = self._sides._replace(
-                **{k: grown(v, N * A if k in rows else N) for k, v in self._sides._asdict().items() if k != "far"}
+                **{k: grown(v, N * A if k in ROWS else N) for k, v in self._sides._asdict().items() if k != "far"}
             )
             total, up, lo = (grown(rows, N * A) for rows in (self._known.total, self._known.up, self._known.lo))
             up[len(self._known.up) :] = 1.0
@@ -184,6 +185,40 @@ class BPIUCRL(Explorer):
     @property
     def _episode_key(self) -> int:
         return kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes)
+
+    @property
+    def wants_rewards(self) -> bool:  # type: ignore[override]
+        return self.rewards != "known"
+
+    def reached(self, goal: float) -> bool:
+        return self.error_bound <= goal
+
+    def state(self) -> dict[str, np.ndarray]:
+        state = super().state()
+        if self._on_arrival:
+            return state
+        N, A = int(self.counts._table.used[0]), self.setting.n_actions
+        kept = {name: getattr(self._sides, name)[..., : N * A if name in ROWS else N].copy() for name in KEPT}
+        paid = {name: getattr(self._known, name)[: N * A].copy() for name in ("total", "up", "lo")}
+        settled = (self._sides.ties[:, :N] > 0).astype(np.uint8)
+        return {**state, **kept, **paid, "far": self._sides.far.copy(), "settled": settled}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        super().restore(state)
+        if self._on_arrival:
+            self._plan_everywhere()
+            return
+        self._fit()
+        N, A, sides = int(self.counts._table.used[0]), self.setting.n_actions, self._sides
+        places = [(getattr(sides, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
+        places += [(getattr(self._known, name)[: N * A], name) for name in ("total", "up", "lo")]
+        for place, name in [*places, (sides.far, "far")]:
+            if state[name].shape != place.shape or np.isnan(state[name]).any():
+                raise ValueError("its indices are damaged.")
+            place[...] = state[name]
+        if state["settled"].shape != (len(sides.V), N):
+            raise ValueError("its indices are damaged.")
+        kernels.greedy.settle_all(sides.Q, sides.V, sides.best, sides.ties, A, N, state["settled"].astype(np.uint8))
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""

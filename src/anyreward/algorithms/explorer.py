@@ -14,6 +14,8 @@ from ..counts import Counts, checked_episodes
 from ..setting import Setting, probability, real_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
     from ..mdp import TabularMDP
@@ -79,6 +81,28 @@ class Explorer(ABC):
         states, actions = mdp.rollout(self.ask(), seed=rng)
         self.tell(states, actions)
         return False
+
+    def actor(self) -> Callable[[int, int], int]:
+        """The policy of the next episode as a function of step and state, for one who plays it step by step."""
+        policy = self.ask()
+        return lambda h, s: policy[h, s]
+
+    def reached(self, goal: float) -> bool:
+        """Whether an explorer that follows its own error bound sees it at or below `goal`; others are told by `error_bound`."""
+        return False
+
+    wants_rewards = False  # whether `tell` has to be given what was paid, as a third argument
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that later decisions depend on, beside what the explorer was made with.
+
+        A subclass that keeps more than its counts adds it here, and takes it up in `restore`.
+        """
+        return self.counts.state()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Goes on from where `state` was taken, to the last bit. Raises ValueError if that is not a state."""
+        self.counts = Counts.from_state(self.setting, state, self.counts.transfer)
 
     def _tie_key(self, ties: str) -> int:
         """The key under which ties are broken; 0 takes the first. A stream of its own: the environment's draws, seeded by the

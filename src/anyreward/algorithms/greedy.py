@@ -22,9 +22,12 @@ from ..setting import Setting
 from .explorer import Explorer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..kernels.rf import Rule
     from ..mdp import TabularMDP
 
+FEW = 4_000  # pairs of step and state up to which a whole policy is cheaper than asking for its entries one by one
 SCHEDULES = ("every", "path", "geometric")
 
 
@@ -69,6 +72,20 @@ class GreedyExplorer(Explorer):
         """The greedy policy of the index, (H, S)."""
         return self._index.policy(self._episode_key)
 
+    def actor(self) -> Callable[[int, int], int]:
+        if self.setting.horizon * self.setting.n_states <= FEW:
+            return super().actor()
+        return self._index.act(self._episode_key)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {**super().state(), **self._index.state(), "planned_at": np.array([self._planned_at])}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        super().restore(state)
+        self._index.counts = self.counts
+        self._index.restore(state)
+        self._planned_at = int(state["planned_at"][0])
+
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         self._index.learn(states, actions, self._schedule)
         if self.replan != "geometric":
@@ -85,10 +102,15 @@ class GreedyExplorer(Explorer):
             return False
         arrived = self._index.run(mdp, rng, episodes, goal if self.follows_its_bound else -1.0, self._schedule, self._seed_key)
         self._planned_at = self.episodes
-        if arrived and self.error_bound > goal:  # by a stale entry, or by the last bit: not there yet
-            arrived = False
-            self._pass()
-        return arrived
+        return arrived and self.reached(goal)
+
+    def reached(self, goal: float) -> bool:
+        if self.replan == "geometric" or not self.follows_its_bound or self._index.value() > goal:
+            return False
+        if self.error_bound <= goal:
+            return True
+        self._pass()  # by a stale entry, or by the last bit: not there yet
+        return False
 
     def _pass(self) -> None:
         self._index.plan()

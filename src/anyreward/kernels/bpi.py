@@ -18,7 +18,7 @@ from .episode import play
 from .greedy import episode_key
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
 from .simulate import start
-from .table import EPISODES, has_room, record_episode, row_of
+from .table import EPISODES, has_room, is_illegal, is_known, record_episode, row_of
 
 KNOWN, FIXED, RANDOM = 0, 1, 2  # rewards: known beforehand; observed and always the same; observed and random
 
@@ -115,7 +115,7 @@ def is_stale(first, size, target, moved, plane, row):
 def sweep(table, sides, rewards, constants, g):
     """A full backward pass of both indices. A row is computed anew if it has new data or anything it depends on has moved."""
     node_of, state, following, head = table.node_of, table.state, table.following, table.head
-    first, size, target = table.first, table.size, table.target
+    first, size, target, known = table.first, table.size, table.target, table.known
     Q, V, best, ties, Q_lo, V_lo, u, far, radius, dirty, moved = sides
     gamma, H, A, most = constants.discount, constants.horizon, constants.n_actions, constants.most
     far_moved = False
@@ -130,10 +130,18 @@ def sweep(table, sides, rewards, constants, g):
             top, top_lo, best_a, equal = -np.inf, -np.inf, 0, 0
             for a in range(A):
                 row = row_of(node, A, a)
-                if new or far_moved or dirty[plane, row] or is_stale(first, size, target, moved, plane_next, row):
+                if is_illegal(known, A, s, a):
+                    Q[plane, row] = Q_lo[plane, row] = -np.inf
+                elif (
+                    new or far_moved or dirty[plane, row] or is_stale(first, size, target, moved, plane_next, row)
+                    or is_known(known, A, s, a)
+                ):  # fmt: skip
                     dirty[plane, row] = 0
                     up, lo = far_up, far_lo
-                    if size[row] > 0 and h < H - 1:
+                    if size[row] == 0 and is_known(known, A, s, a):  # it stays, as the visit did that made this node
+                        stay = node_of[min(h + 1, len(head) - 1), s]
+                        up, lo = V[plane_next, stay], V_lo[plane_next, stay]
+                    elif size[row] > 0 and h < H - 1:
                         up, u[0, plane, row] = ball_value(
                             table, row, radius[row], most, V, plane_next, far_up, 1.0, u[0, plane, row], g
                         )
@@ -179,8 +187,10 @@ def start_values(table, sides, constants, initial_state, g):
 def observe(table, sides, rewards, constants, row, payment):
     """Brings the radius of a row up to date and takes in one observed reward of it."""
     n = float(table.n[row])
-    at_start = row < constants.n_actions
-    sides.radius[row] = kl_radius(
+    A = constants.n_actions
+    at_start = row < A
+    certain = not at_start and is_known(table.known, A, table.state[row // np.uint64(A)], row % np.uint64(A))
+    sides.radius[row] = 0.0 if certain else kl_radius(
         table.seen, np.int64(table.first[row]), np.int64(table.size[row]), n, constants.n_states,
         SUPPORT if at_start and constants.threshold == SIZE else constants.threshold, constants.most, constants.log_laws,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiled import allocates, inlined, loop
-from .table import is_absorbing, row_of
+from .table import is_known, row_of
 
 
 class Greedy(NamedTuple):
@@ -105,20 +105,17 @@ def settle(Q, V, best, ties, A, plane, node):
 
 
 @loop
-def begin_new(greedy, table, A, nodes, known):
+def begin_new(greedy, table, A, nodes, met):
     """Gives the nodes of an episode that were just discovered the index of unvisited pairs, in every plane they have."""
     planes = len(greedy.V)
     for h in range(len(nodes)):
-        if nodes[h] >= known:
-            row = np.int64(row_of(nodes[h], A, 0))
+        if nodes[h] >= met:
             for plane in range(planes):
                 value = greedy.unvisited[plane if planes > 1 else h]
-                if is_absorbing(table.absorbing, table.state[nodes[h]]):
-                    value = 0.0  # nothing is unknown there
-                greedy.Q[plane, row : row + A] = value
-                greedy.V[plane, nodes[h]] = value
-                greedy.best[plane, nodes[h]] = 0
-                greedy.ties[plane, nodes[h]] = A
+                for a in range(A):  # of a known pair nothing is unknown
+                    unknown = not is_known(table.known, A, table.state[nodes[h]], a)
+                    greedy.Q[plane, row_of(nodes[h], A, a)] = value if unknown else 0.0
+                settle(greedy.Q, greedy.V, greedy.best, greedy.ties, A, plane, nodes[h])
 
 
 @allocates
@@ -164,3 +161,24 @@ def greedy_of(Q, key):
         for s in range(S):
             out[h, s] = choose_blind(Q, A, h, s, key)
     return out
+
+
+@loop
+def act(greedy, prior, A, node_of, h, s, key):
+    """The greedy action in one state at one step: an entry of `policy`."""
+    Q, V, best, ties, _ = greedy
+    node = node_of[min(h, len(node_of) - 1), s]
+    if node == 0:
+        return choose_blind(prior, A, h, s, key)
+    return choose(Q, V, best, ties, prior, A, min(h, len(V) - 1), node, h, s, key)
+
+
+@loop
+def settle_all(Q, V, best, ties, A, nodes, settled):
+    """V, best and ties of the nodes that are marked, (P, N), in every plane, from Q; the others are new since the last pass."""
+    for plane in range(len(V)):
+        for node in range(nodes):
+            if settled[plane, node]:
+                settle(Q, V, best, ties, A, plane, node)
+            else:
+                ties[plane, node] = 0

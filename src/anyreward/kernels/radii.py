@@ -11,7 +11,7 @@ from math import exp, expm1, lgamma, log, log1p, pi, sqrt
 import numpy as np
 
 from .compiled import inlined, loop
-from .table import NODES, is_absorbing, log_ratio
+from .table import NODES, is_known, log_ratio
 
 HALF_LOG_2 = 0.5 * log(2.0)
 HALF_LOG_2PI = 0.5 * log(2.0 * pi)
@@ -224,7 +224,7 @@ def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, radius, tv
     """The KL radius and the TV radius of every visited row; `scored` is empty without transfer. Row 0 is the start draw."""
     first, size, seen, count = table.first, table.size, table.seen, table.n
     for row in range(np.int64(table.used[NODES]) * A):
-        if row >= A and is_absorbing(table.absorbing, table.state[row // A]):
+        if row >= A and is_known(table.known, A, table.state[row // A], row % A):
             radius[row] = tv[row] = 0.0  # known
         elif count[row] > 0:
             n, begin, width = float(count[row]), np.int64(first[row]), np.int64(size[row])

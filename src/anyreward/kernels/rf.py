@@ -17,7 +17,7 @@ from .compiled import allocates, inlined, loop
 from .episode import play
 from .greedy import begin_new, episode_key, settle
 from .simulate import start
-from .table import EPISODES, NODES, has_room, is_absorbing, record_episode, row_of
+from .table import EPISODES, NODES, has_room, is_known, record_episode, row_of
 
 EVERY, PATH = 0, 1  # schedules of `run`
 PINSKER, INVERSE = 0, 1  # radii: sqrt(2 beta(n) / n), or 1 / n
@@ -80,7 +80,7 @@ def steps_that_matter(weights):
 
 @inlined
 def sweep(
-    state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule
+    state, known, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale, weights, caps, rule
 ):
     """The paper's backward pass over all visited nodes."""
     S, A, discount, level = rule.n_states, rule.n_actions, rule.discount, rule.level
@@ -96,11 +96,11 @@ def sweep(
         node = head[layer]
         while node != 0:
             top, best_a, equal = -1.0, 0, 0
-            blank_here = 0.0 if is_absorbing(absorbing, state[node]) else empty
             row = row_of(node, A, 0)
             for a in range(A):
-                q = blank_here
-                if size[row] > 0:
+                if size[row] == 0:
+                    q = 0.0 if is_known(known, A, state[node], a) else empty
+                else:
                     ahead = total_ahead(first, size, target, seen, V, plane_next, row)
                     q = min(cap, weight * radius[row] + scale[row] * ahead)
                 Q[plane, row] = q
@@ -118,7 +118,7 @@ def sweep(
 
 @inlined
 def refresh(
-    state, absorbing, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+    state, known, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
     nodes, actions, indices,
 ):  # fmt: skip
     """The rows that an episode visited, backwards: their radius and scale and, if asked for, their index."""
@@ -129,7 +129,7 @@ def refresh(
     for h in range(len(actions) if pooled else steps):  # a loop of its own: the logarithms overlap
         row = row_of(nodes[h], A, actions[h])
         visits = float(n[row])
-        radius[row] = 0.0 if is_absorbing(absorbing, state[nodes[h]]) else radius_of(visits, kind, m, level)
+        radius[row] = 0.0 if is_known(known, A, state[nodes[h]], actions[h]) else radius_of(visits, kind, m, level)
         scale[row] = discount * (1.0 / visits)
     if indices:
         for h in range(steps - 1, -1, -1):
@@ -159,17 +159,17 @@ def start_value(table, rows, greedy, rule):
 @loop
 def plan(table, rows, greedy, rule):
     """Rows, full backward pass and start value, from the counts alone."""
-    _, state, following, head, n, first, size, _, target, seen, _, _, used, absorbing = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, used, known = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
     weights, caps, discount, _, _, _, A, kind, m, level = rule
     for row in range(used[NODES] * A):
         if n[row] > 0:
-            known = row >= A and is_absorbing(absorbing, state[row // A])
-            radius[row] = 0.0 if known else radius_of(float(n[row]), kind, m, level)
+            certain = row >= A and is_known(known, A, state[row // A], row % A)
+            radius[row] = 0.0 if certain else radius_of(float(n[row]), kind, m, level)
             scale[row] = discount * (1.0 / n[row])
     sweep(
-        state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
+        state, known, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
         weights, caps, rule,
     )  # fmt: skip
     return start_index(n, first, size, target, seen, V, unvisited, radius, rule)
@@ -178,22 +178,22 @@ def plan(table, rows, greedy, rule):
 @allocates
 def learn(table, rows, greedy, rule, schedule, states, actions):
     """Takes in episodes that were played elsewhere, (B, H+1) states and (B, H) actions."""
-    _, state, following, head, n, first, size, _, target, seen, _, _, used, absorbing = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, used, known = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
     weights, caps, _, _, _, _, A, _, _, _ = rule
     nodes = np.empty(states.shape[1], np.uint32)
     for b in range(len(states)):
-        known = used[NODES]
+        met = used[NODES]
         record_episode(table, A, states[b], actions[b], nodes)
-        begin_new(greedy, table, A, nodes, known)
+        begin_new(greedy, table, A, nodes, met)
         refresh(
-            state, absorbing, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+            state, known, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
             nodes, actions[b], schedule == PATH,
         )  # fmt: skip
     if schedule == EVERY:
         sweep(
-            state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
+            state, known, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
             weights, caps, rule,
         )  # fmt: skip
 
@@ -204,7 +204,7 @@ def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episod
 
     Returns the number of episodes done. Each one is played with the greedy policy of what the episodes before it left.
     """
-    node_of, state, following, head, n, first, size, _, target, seen, _, _, used, absorbing = table
+    node_of, state, following, head, n, first, size, _, target, seen, _, _, used, known = table
     Q, V, best, ties, unvisited = greedy
     radius, scale = rows
     weights, caps, _, _, _, _, A, _, _, _ = rule
@@ -212,20 +212,20 @@ def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episod
     for done in range(episodes):
         if not has_room(len(state), len(target), node_of.size, used, len(nodes)):
             return done
-        known, key, s = used[NODES], episode_key(seed_key, used[EPISODES]), start(model, rng)
+        met, key, s = used[NODES], episode_key(seed_key, used[EPISODES]), start(model, rng)
         play(
             table, state, n, first, size, target, seen, used, Q, V, best, ties, prior, A,
             shape, successors, cumulative, s, key, rng, nodes, actions,
         )  # fmt: skip
-        if used[NODES] > known:
-            begin_new(greedy, table, A, nodes, known)
+        if used[NODES] > met:
+            begin_new(greedy, table, A, nodes, met)
         refresh(
-            state, absorbing, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
+            state, known, n, first, size, target, seen, Q, V, best, ties, radius, scale, weights, caps, rule,
             nodes, actions, schedule == PATH,
         )  # fmt: skip
         if schedule == EVERY:
             sweep(
-                state, absorbing, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
+                state, known, following, head, first, size, target, seen, Q, V, best, ties, unvisited, radius, scale,
                 weights, caps, rule,
             )  # fmt: skip
         if start_index(n, first, size, target, seen, V, unvisited, radius, rule) <= goal:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .ball import gap
 from .compiled import allocates, loop
-from .table import is_absorbing, row_of
+from .table import is_illegal, is_known, row_of
 
 UPPER, LOWER = 1.0, -1.0  # which side
 BEST, GIVEN = 0, 1  # whose value: the best action's, or a given policy's
@@ -19,7 +19,7 @@ def ahead(table, A, c, most, layer, s, a, f, far, sign, g):
     A row without data has no ball: any successor is possible. A row that shows as many successors as there can be (`most`)
     has no unseen ones. A state that is known never to be left is its own successor.
     """
-    if is_absorbing(table.absorbing, s):
+    if is_known(table.known, A, s, a):  # and not illegal, of which nobody asks
         return f[s]
     node = table.node_of[layer, s]
     row = row_of(node, A, a)
@@ -78,9 +78,12 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
         far = sign * (sign * f).max()
         order = np.argsort(sign * f) if len(pointer) > 0 else np.empty(0, np.int64)
         for s in range(S):
-            total, top = 0.0, 0.0
+            total, top = 0.0, -np.inf
             for a in range(A):
                 if whose == GIVEN and policy[h, s, a] == 0.0:
+                    continue
+                if is_illegal(table.known, A, s, a):
+                    Q[h, s, a] = -np.inf
                     continue
                 pair = (min(h, steps - 1) * S + s) * A + a
                 begin, end = (pointer[pair], pointer[pair + 1]) if len(pointer) > 0 else (0, 0)
@@ -92,8 +95,8 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
                 Q[h, s, a] = q
                 if whose == GIVEN:
                     total += policy[h, s, a] * q
-                elif a == 0 or q > top:
-                    top = q
+                else:
+                    top = max(top, q)
             V[h, s] = total if whose == GIVEN else top
     return Q, V
 

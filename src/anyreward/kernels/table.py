@@ -28,6 +28,7 @@ import numpy as np
 from .compiled import allocates, inlined, loop
 
 NODES, EDGES, EPISODES, WIDEST = 0, 1, 2, 3  # positions in Table.used
+STAYS, ILLEGAL = 1, 2  # what may be known of a pair beforehand
 FIRST_ROOM = 2  # edges a row starts with
 NONE = np.uint64(2**63)  # no such edge
 
@@ -48,7 +49,7 @@ class Table(NamedTuple):
     booked: np.ndarray  # (M,) float64: how many of these have been scored by a prediction
     evidence: np.ndarray  # (M,) float64: the sum of their scores, log(predicted probability)
     used: np.ndarray  # (4,) int64: nodes, edges, episodes, room of the widest row
-    absorbing: np.ndarray  # (S,) uint8: 1 for states that are known never to be left; empty if there are none
+    known: np.ndarray  # (S * A,) uint8: STAYS or ILLEGAL for pairs of which that is known, else 0; empty if there are none
 
 
 @inlined
@@ -58,9 +59,15 @@ def row_of(node, A, a):
 
 
 @inlined
-def is_absorbing(absorbing, s):
-    """Whether a state is known never to be left."""
-    return len(absorbing) > 0 and absorbing[s] != 0
+def is_known(known, A, s, a):
+    """Whether nothing is left to learn about a pair: it stays where it is, or it must not be played."""
+    return len(known) > 0 and known[row_of(s, A, a)] != 0
+
+
+@inlined
+def is_illegal(known, A, s, a):
+    """Whether a pair must not be played."""
+    return len(known) > 0 and known[row_of(s, A, a)] == ILLEGAL
 
 
 @inlined
@@ -265,3 +272,53 @@ def flow_evidence(table, A, scored, layer, s, a, s_next, out):
         if layer[i] >= 0:
             row = row_of(table.node_of[layer[i], s[i]], A, a[i])
             out[i] = scored[find(table.state, table.first, table.size, table.target, row, s_next[i])]
+
+
+@allocates
+def layout(table, A):
+    """The order of discovery: layer and state of each node but s_0, and row, target, seen, booked, evidence of each edge by rows."""
+    N = table.used[NODES]
+    nodes = np.zeros((N - 1, 2), np.int64)
+    for layer in range(len(table.head)):
+        node = table.head[layer]
+        while node != 0:
+            nodes[node - 1, 0], nodes[node - 1, 1] = layer, table.state[node]
+            node = table.following[node]
+    total = 0
+    for row in range(N * A):
+        total += np.int64(table.size[row])
+    edges, values = np.empty((total, 2), np.int64), np.empty((total, 3))
+    i = 0
+    for row in range(N * A):
+        for e in range(table.first[row], table.first[row] + table.size[row]):
+            edges[i, 0], edges[i, 1] = row, table.target[e]
+            values[i, 0], values[i, 1], values[i, 2] = table.seen[e], table.booked[e], table.evidence[e]
+            i += 1
+    return nodes, edges, values
+
+
+@loop
+def rebuild(table, A, nodes, edges, values):
+    """Fills an empty table with what `layout` gave; False if that is not a layout. Needs room for all of it."""
+    L, S = table.node_of.shape
+    for i in range(len(nodes)):
+        layer, s = nodes[i]
+        if not (0 <= layer < L and 0 <= s < S) or node_at(table, layer, s) != i + 1:
+            return False
+    for i in range(len(edges)):
+        row, target = edges[i]
+        seen, booked, evidence = values[i]
+        if not (0 <= row < (len(nodes) + 1) * A and 1 <= target <= len(nodes)) or 0 < row < A:
+            return False
+        if not (1.0 <= seen <= 2.0**53 and seen == np.floor(seen) and 0.0 <= booked <= seen and -np.inf < evidence <= 0.0):
+            return False
+        ahead = 0 if row < A else min(nodes[row // A - 1, 0] + 1, L - 1)
+        layer, s = nodes[target - 1]
+        known = find(table.state, table.first, table.size, table.target, np.uint64(row), s)
+        if layer != ahead or known != NONE:
+            return False
+        e = add_edge(table, np.uint64(row), layer, s)
+        table.seen[e], table.booked[e], table.evidence[e] = seen, booked, evidence
+        table.n[row] += np.int64(seen)
+    table.used[EPISODES] = table.n[0]
+    return True

@@ -19,7 +19,7 @@ import numpy as np
 
 from .compiled import allocates, inlined, loop
 from .rf import steps_that_matter, total_ahead
-from .table import is_absorbing, row_of
+from .table import is_known, row_of
 
 
 @inlined
@@ -29,7 +29,7 @@ def charge(kappa, w, c, tau):
 
 
 @loop
-def backward(state, absorbing, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best):
+def backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best):
     """One pass: fills V and the greedy actions."""
     for h in range(steps_that_matter(w) - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
@@ -37,11 +37,11 @@ def backward(state, absorbing, following, head, first, size, target, seen, n, c,
         node = head[layer]
         while node != 0:
             top, top_a = -1.0, 0
-            blank = 0.0 if is_absorbing(absorbing, state[node]) else cap
             row = row_of(node, A, 0)
             for a in range(A):
-                q = blank
-                if size[row] > 0:
+                if size[row] == 0:
+                    q = 0.0 if is_known(known, A, state[node], a) else cap
+                else:
                     ahead = total_ahead(first, size, target, seen, V, plane_next, row) / n[row]
                     q = min(cap, charge(k, cap, c[row], tau[row]) + ahead)
                 top_a = a if q > top else top_a
@@ -109,13 +109,13 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
 
     Returned with its multipliers (H,), which are all 0 if the TV recursion was best.
     """
-    _, state, following, head, n, first, size, _, target, seen, _, _, _, absorbing = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, _, known = table
     H = len(w)
     random_start = w_start > 0.0
     N = len(table.state)
     V, mass, best = np.zeros((planes, N)), np.zeros((planes, N)), np.zeros((planes, N), np.uint32)
     kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
-    backward(state, absorbing, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
+    backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
     smallest = start_value(first, size, target, seen, n, c, tau, inf, w_start, w[0], V)
     behind = int(random_start) + int(arrival)  # how many laws stand behind time 0
     times = H - 1 + behind
@@ -131,7 +131,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
                     break
                 trial[:] = lam
                 kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
-                backward(state, absorbing, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
+                backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
             # At the optimum lambda_j^2 = G_{<j} / 2; half a step in that direction, in logarithms.
             forward(
                 following, head, first, size, target, seen, n, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G
@@ -145,7 +145,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
                 if not arrival:
                     before += G[j + 1]
         kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
-        backward(state, absorbing, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
+        backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
         phi = constant + start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w[0], V)
         if phi < smallest:
             smallest = phi

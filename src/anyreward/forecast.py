@@ -1,0 +1,32 @@
+"""How many episodes a smaller epsilon is likely to take: an extrapolation, not a guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+FEWEST = 8  # looks to fit a line through
+
+
+def episodes_for(history: Sequence[tuple[int, float]], target: float) -> float | None:
+    """About how many episodes in all bring epsilon down to `target`, from (episodes, epsilon) along the way; None if unclear.
+
+    In the long run epsilon falls like episodes^(-1/2). What is fitted is the slope over the last factor of four in episodes, kept
+    between that and three times as steep.
+    """
+    points = [(t, e) for t, e in history if t > 0 and e > 0]
+    if not points:
+        return None
+    last_t, last = points[-1]
+    if last <= target:
+        return float(last_t)
+    recent = [(log(t), log(e)) for t, e in points if 4 * t >= last_t]
+    slope = -0.5
+    if len(recent) >= FEWEST:
+        x, y = (sum(column) / len(recent) for column in zip(*recent, strict=True))
+        spread = sum((a - x) ** 2 for a, _ in recent)
+        slope = sum((a - x) * (b - y) for a, b in recent) / spread
+        if slope > -0.05:  # it does not fall yet
+            return None
+        slope = min(-0.5, max(slope, -1.5))
+    return last_t * (target / last) ** (1 / slope)

@@ -1,0 +1,267 @@
+"""A Gymnasium environment as the process that explorers know: numbered states and actions, episodes of H steps.
+
+What is done to it, so that a certificate about the process is one about the environment:
+
+- An episode that terminates early stays where it ended until step H. With `terminal="state"` that is the observation in which it
+  ended, which then must never occur alive; with `terminal="end"` it is an extra state, numbered last. Both are known never to be
+  left, so nothing has to be estimated there. Nothing is paid there.
+- Where `info["action_mask"]` forbids an action, one of the allowed ones is played in its place: number (action mod how many are
+  allowed). The mask has to be a function of the observation.
+- A start that is not known is estimated.
+- Truncation before step H cuts an episode for no reason that the process knows of: it is refused.
+- Every 32nd episode begins with a seed of its own, made from the run's seed and the number of the episode. An exploration can
+  so be taken up there, whatever generator the environment uses.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .observations import Bins, Codec, Indexed, codec
+from .paid import Paid
+from .setting import Setting, whole_number
+
+if TYPE_CHECKING:
+    from .counts import Counts
+
+BLOCK = 32  # episodes between two seeds
+TERMINALS = ("state", "end")
+
+
+class Simulator:
+    """Plays episodes of a Gymnasium environment.
+
+    Parameters
+    ----------
+    env
+        An environment, the id of one (`"FrozenLake-v1"`), or a function without arguments that makes one.
+    horizon
+        Steps of an episode.
+    bins
+        For a Box: for each dimension the number of equal bins, or the edges between bins.
+    max_states
+        For observations that cannot be numbered beforehand: no more than this many different ones exist. That is an
+        assumption of the certificate, which shares delta and the mass of the unseen among so many states.
+    terminal
+        `"state"` or `"end"`, see above.
+    env_args
+        Arguments of `gymnasium.make` if an id is given.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        horizon: int,
+        *,
+        bins: Bins | None = None,
+        max_states: int | None = None,
+        terminal: str = "state",
+        env_args: dict[str, Any] | None = None,
+    ) -> None:
+        self.horizon = whole_number(horizon, "horizon")
+        if terminal not in TERMINALS:
+            raise ValueError(f"terminal is {terminal!r}: it has to be 'state' or 'end'.")
+        self.env, self.name = make(env, env_args)
+        self.terminal = terminal
+        self.observations: Codec = codec(self.env.observation_space, bins, max_states)
+        self.actions: Codec = codec(self.env.action_space, name="action")
+        self.n_states = self.observations.size + (terminal == "end")
+        self.n_actions = self.actions.size
+        limit = time_limit(self.env)
+        if limit is not None and limit < self.horizon:
+            raise ValueError(
+                f"{self.name} ends every episode after {limit} steps, before the horizon of {self.horizon}: "
+                f"use a horizon of at most {limit}, or make the environment with max_episode_steps={self.horizon}."
+            )
+        self.paid = Paid()
+        self.record: list[tuple[list[int], list[int], list[float], int]] | None = None
+        self._ended: set[int] = set()  # states in which episodes ended
+        self._alive = bytearray(self.n_states if terminal == "state" else 0)  # 1: was met and went on
+        self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
+
+    def setting(self, discount: float, stationary: bool, arrival_rewards: bool, initial_state: int | None) -> Setting:
+        """The setting that is explored."""
+        return Setting(
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+            horizon=self.horizon,
+            discount=discount,
+            stationary=stationary,
+            initial_state=initial_state,
+            arrival_rewards=arrival_rewards,
+            absorbing_states=(self.n_states - 1,) if self.terminal == "end" else (),
+        )
+
+    def play(
+        self, act: Callable[[int, int], int], t: int, seed: int, counts: Counts
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Plays episode number t with the actions that `act(h, s)` chooses; returns its H+1 states, H actions and H rewards.
+
+        What the environment tells about its states on the way is declared to `counts`.
+        """
+        env, encode, decode, H = self.env, self.observations.encode, self.actions.decode, self.horizon
+        pooled = counts.setting.stationary
+        if t % BLOCK == 0:
+            words = np.random.SeedSequence(seed, spawn_key=(2, t // BLOCK)).generate_state(2, np.uint64)
+            observation, info = env.reset(seed=int(words[0] >> np.uint64(2)))
+        else:
+            observation, info = env.reset()
+        s = encode(observation)
+        states, actions, rewards = [s], [], []
+        for h in range(H):
+            self._meet(s, info, counts)
+            a = int(act(h, s))
+            if self._allowed:
+                a = self._permitted(s, a)
+            observation, reward, terminated, truncated, info = env.step(decode(a))
+            reward = float(reward)
+            if not isfinite(reward):
+                raise ValueError(f"{self.name} paid {reward} at step {h}: a reward has to be a finite number.")
+            if terminated:
+                s_next = self._end(observation, counts)
+            else:
+                s_next = encode(observation)
+                if truncated and h + 1 < H:
+                    raise ValueError(
+                        f"{self.name} was truncated after {h + 1} steps, before the horizon of {H}: "
+                        f"use a horizon of at most {h + 1}, or an environment with a longer time limit."
+                    )
+            self.paid.add(0 if pooled else h, s, a, s_next, reward)
+            states.append(s_next)
+            actions.append(a)
+            rewards.append(reward)
+            s = s_next
+            if terminated:
+                break
+        else:
+            self._meet(s, info, counts)
+        played = len(actions)
+        if self.record is not None:
+            self.record.append((list(states), list(actions), list(rewards), int(terminated)))
+        if played < H:  # it stays where it ended, and is paid nothing
+            states += [s] * (H - played)
+            actions += [0] * (H - played)
+            rewards += [0.0] * (H - played)
+        return np.array(states, np.int64), np.array(actions, np.int64), np.array(rewards)
+
+    def _meet(self, s: int, info: dict[str, Any], counts: Counts) -> None:
+        """Takes note of a state that is met alive, before it is counted."""
+        if self.terminal == "state":
+            if s in self._ended:
+                raise ValueError(f"{self.name} ended in state {s} before and goes on from there now: pass terminal='end'.")
+            self._alive[s] = 1
+        mask = info.get("action_mask")
+        if mask is None:
+            return
+        word = np.asarray(mask, dtype=bool).tobytes()
+        if s not in self._allowed:
+            if len(word) != self.n_actions:
+                raise ValueError(
+                    f"info['action_mask'] has {len(word)} entries: it needs one for each of {self.n_actions} actions."
+                )
+            if not any(word):
+                raise ValueError(f"info['action_mask'] allows no action in state {s}: at least one has to be possible.")
+            self._allowed[s] = word, [a for a in range(self.n_actions) if word[a]]
+            counts.declare_illegal(s, [a for a in range(self.n_actions) if not word[a]])
+        elif self._allowed[s][0] != word:
+            raise ValueError(f"info['action_mask'] of state {s} changes: it has to be a function of the observation.")
+
+    def _permitted(self, s: int, a: int) -> int:
+        if s not in self._allowed:
+            return a
+        word, allowed = self._allowed[s]
+        return a if word[a] else allowed[a % len(allowed)]
+
+    def _end(self, observation: Any, counts: Counts) -> int:
+        if self.terminal == "end":
+            return self.n_states - 1
+        s = self.observations.encode(observation)
+        if s not in self._ended:
+            if self._alive[s]:
+                raise ValueError(f"{self.name} went on from state {s} before and ends there now: pass terminal='end'.")
+            self._ended.add(s)
+            counts.declare_absorbing([s])
+        return s
+
+    def dump(self) -> dict[str, Any]:
+        """What it has learnt about its states, as plain JSON."""
+        observations = self.observations
+        return {
+            "ended": sorted(self._ended),
+            "alive": np.flatnonzero(np.frombuffer(self._alive, np.uint8)).tolist(),
+            "allowed": [[s, allowed] for s, (_, allowed) in self._allowed.items()],
+            "labels": observations.dump() if isinstance(observations, Indexed) else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `dump` gave."""
+        self._ended = {int(s) for s in state["ended"]}
+        for s in state["alive"]:
+            self._alive[s] = 1
+        for s, allowed in state["allowed"]:
+            word = bytes(int(a in set(allowed)) for a in range(self.n_actions))
+            self._allowed[int(s)] = word, [int(a) for a in allowed]
+        if isinstance(self.observations, Indexed):
+            self.observations.restore(state["labels"])
+
+    @property
+    def labels(self) -> list[str] | None:
+        """What the states are, where their numbers do not say it: observations in the order in which they appeared."""
+        from .observations import label
+
+        return [label(v) for v in self.observations.values] if isinstance(self.observations, Indexed) else None
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns, if the environment's states are the fields of a grid, as those of FrozenLake and CliffWalking are."""
+        inner = self.env.unwrapped
+        for shape in (getattr(getattr(inner, "desc", None), "shape", None), getattr(inner, "shape", None)):
+            if isinstance(shape, tuple) and len(shape) == 2 and int(np.prod(shape)) == self.observations.size:
+                return int(shape[0]), int(shape[1])
+        return None
+
+
+def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:
+    """An environment from an id, a function or itself, and its name."""
+    import gymnasium
+
+    if env_args and not isinstance(env, str):
+        raise ValueError(
+            "arguments for the environment are for ids: bind them in the function, or make the environment with them."
+        )
+    if isinstance(env, str):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there is a newer version, as errors say as well
+            try:
+                made = gymnasium.make(env, **(env_args or {}))
+            except (gymnasium.error.Error, ModuleNotFoundError, TypeError, ValueError) as problem:
+                text = " ".join(str(problem).split())
+                raise ValueError(f"the environment {env!r} cannot be made: {text.rstrip('.')}.") from None
+        return made, env
+    if isinstance(env, gymnasium.Env):
+        return env, env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    if callable(env):
+        made = env()
+        if isinstance(made, gymnasium.Env):
+            return make(made)
+        raise ValueError(f"env is a function that made a {type(made).__name__}: it has to make a Gymnasium environment.")
+    raise ValueError(
+        f"env is a {type(env).__name__}: it has to be a TabularMDP, a Gymnasium environment, the id of one or a function making one."
+    )
+
+
+def time_limit(env: Any) -> int | None:
+    """After how many steps the environment truncates, as far as it says."""
+    import gymnasium
+
+    limits = []
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, gymnasium.wrappers.TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return min(limits) if limits else None
