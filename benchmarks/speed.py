@@ -195,6 +195,45 @@ def main() -> None:
     took = min(timed(lambda: atlas.plan(grid.reward)) for _ in range(5))
     console.print(f"one plan with its interval on the 21 x 21 grid: {1000 * took:.0f} ms")
 
+    environment, own = gymnasium_overhead()
+    console.print(
+        f"FrozenLake-v1 through Gymnasium: {1e6 * environment:.1f} us a step in the environment, {1e6 * own:.1f} us in anyreward "
+        f"(asked for: below the environment's {verdict(own < environment)})"
+    )
+
+
+def gymnasium_overhead(episodes: int = 1_600, rounds: int = 5) -> tuple[float, float]:
+    """Seconds a step that the environment takes, and that exploring it adds: the same episodes, with and without an explorer."""
+    from anyreward.audit import audited
+    from anyreward.world import Environment
+
+    simulator, _ = audited("FrozenLake-v1", 100, True, seed=0)
+    explorer = ar.RFTrajectory(simulator.setting(1.0, True, False, None))
+    world, env, step = Environment(simulator, explorer.setting, 0, True), simulator.env, simulator.env.step
+    best_env, best_all = np.inf, np.inf
+    for r in range(rounds + 1):
+        begin = explorer.episodes
+        took = timed(lambda end=begin + episodes: play_on(world, explorer, end))
+        recorded = [actions for _, actions, _, _ in simulator.record[begin:]]
+        steps = sum(map(len, recorded))
+
+        def replay(recorded: list[list[int]] = recorded) -> None:
+            for t, actions in enumerate(recorded):
+                env.reset(seed=t) if t % 32 == 0 else env.reset()
+                for a in actions:
+                    if step(a)[2]:  # other draws than the first time: it may end earlier
+                        env.reset()
+
+        alone = timed(replay)
+        if r:
+            best_all, best_env = min(best_all, took / steps), min(best_env, alone / steps)
+    return best_env, best_all - best_env
+
+
+def play_on(world: object, explorer: ar.Explorer, end: int) -> None:
+    while explorer.episodes < end:
+        world.advance(explorer, end - explorer.episodes, -1.0)
+
 
 def timed(job: Callable[[], object]) -> float:
     start = time.perf_counter()

@@ -153,7 +153,7 @@ class Atlas:
         return Plan(worst.policy, worst.value + low * total, lower, max(lower, upper), (low, high))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
-        """A policy, (H, S) or (H, S, A), as it is played where some actions are illegal: number (action mod how many are legal)."""
+        """A policy, (H, S) or (H, S, A), as it is played where actions are illegal: number (action mod how many are legal)."""
         illegal = self.counts.illegal
         if not len(illegal):
             return policy
@@ -166,7 +166,7 @@ class Atlas:
             return instead[np.arange(len(instead))[None], policy]
         moved = np.zeros_like(policy)
         for a in range(A):
-            np.add.at(moved, (slice(None), np.arange(len(instead)), instead[:, a]), policy[:, :, a])
+            moved[:, np.arange(len(instead)), instead[:, a]] += policy[:, :, a]
         return moved
 
     def evaluate(self, policy: ArrayLike, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Interval:

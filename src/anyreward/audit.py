@@ -1,8 +1,8 @@
 """A first look at an environment: what it is, what speaks against exploring it as asked, how long it is likely to take.
 
 A few thousand steps are played at random; they are used for this report alone and never for a certificate. Two assumptions are
-tested by a likelihood ratio: that what follows depends on (step, state, action) alone, and, if the steps are to be pooled, that it does
-not depend on the step.
+tested by a likelihood ratio: that what follows depends on (step, state, action) alone, and, if the steps are to be pooled, that
+it does not depend on the step.
 
 **The test.** Successors are sorted into rows, (s, a) or (h, s, a); under the hypothesis those of a row are independent draws
 from one law, whatever the context x: the state and action before, or the step. With q a probability that is computed from
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from . import envs
 from .forecast import episodes_for
 from .mdp import TabularMDP
 from .observations import Binned, Bins, Indexed
@@ -178,10 +179,12 @@ def audit(
 
     `horizon` is by default the environment's time limit, or 100 if it has none.
     """
+    if isinstance(env, str) and env in envs.ENVIRONMENTS:
+        env = envs.make(env, **(env_args or {}))
     if isinstance(env, TabularMDP):
         starts = {int(s): 0 for s in np.flatnonzero(env.initial)}
         return Audit(
-            "a known model", env.n_states, env.n_actions, horizon or env.n_steps or DEFAULT_HORIZON, 0, 0, starts, 0.0, 0,
+            env.name, env.n_states, env.n_actions, horizon or env.n_steps or DEFAULT_HORIZON, 0, 0, starts, 0.0, 0,
             "state", None, False, (0.0, 0.0), 1.0, 1.0, stationary and env.n_steps is None, "tabular", _model=env,
         )  # fmt: skip
     made, _ = make(env, env_args)
@@ -221,7 +224,7 @@ def audited(
         warnings.warn(f"{simulator.name}: {notes[-1]}", stacklevel=3)
     if isinstance(probe.observations, Indexed):
         notes.append(
-            f"observations are numbered as they appear: the certificate assumes that there are at most {probe.observations.size:,}."
+            f"observations are numbered as they appear: the certificate assumes at most {probe.observations.size:,} of them."
         )
     kinds = {Binned: "cells of bins", Indexed: "at most, numbered as they appear"}
     S, A = simulator.n_states, simulator.n_actions

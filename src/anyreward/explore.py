@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import files
+from . import envs, files
 from .algorithms import ALGORITHMS, Explorer
 from .atlas import Atlas, read
+from .audit import audit, audited
 from .bounds import Bound, bound_options
 from .mdp import TabularMDP
 from .progress import Progress
@@ -66,7 +67,8 @@ def explore(
     ----------
     env
         What to explore: a `TabularMDP`, whose transitions are used to simulate and for nothing else; or a Gymnasium
-        environment, the id of one (`"FrozenLake-v1"`), or a function that makes one (see `simulator` for what is done to it).
+        environment, the id of one (`"FrozenLake-v1"`), or a function that makes one (see `simulator` for what is done to it); or
+        the name of one of ours (`envs.ENVIRONMENTS`, such as `"double-chain"`).
     horizon
         Steps of an episode, H >= 1.
     epsilon
@@ -125,6 +127,8 @@ def explore(
     if path is not None:
         files.check_writable(path)
     world: World
+    if isinstance(env, str) and env in envs.ENVIRONMENTS:
+        env, env_args = envs.make(env, **(env_args or {})), None
     if isinstance(env, TabularMDP):
         given = {
             "initial_state": initial_state,
@@ -137,10 +141,9 @@ def explore(
             if value is not None:
                 raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
         setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states)
+        audit(env, setting.horizon).show(progress, None, delta)
         world = KnownModel(env, setting, seed, record)
     else:
-        from .audit import audited
-
         if absorbing_states:
             raise ValueError("absorbing_states is for models: a Gymnasium environment tells where its episodes end.")
         simulator, report = audited(env, horizon, stationary, seed, bins, max_states, terminal, env_args)
@@ -217,7 +220,7 @@ class _Run:
                 self.save(self.path)
                 if self.stop:
                     raise Interrupted(
-                        f"stopped after {explorer.episodes:,} episodes, which are saved in {self.path}: the same call goes on from there."
+                        f"stopped after {explorer.episodes:,} episodes, saved in {self.path}: the same call goes on from there."
                     )
         if self.path is not None and self.explorer.episodes:
             self.save(self.path)
@@ -254,7 +257,7 @@ class _Run:
         for name, value in self.call.items():
             if progress["call"].get(name) != value:
                 raise ValueError(
-                    f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name, or move it away."
+                    f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name."
                 )
         try:
             self.explorer.restore(state)

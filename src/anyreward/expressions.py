@@ -59,7 +59,7 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
     if np.prod(shape, dtype=float) > MOST_CELLS:
         raise ValueError(f"the reward {text!r} has too many values, {shape}: give it as a table.")
     axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
-    values = dict(zip(("step", "state", "action", "next"), axes, strict=False))
+    values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))
     values |= {"horizon": np.float64(H), "states": np.float64(S), "actions": np.float64(A)}
     try:
         with np.errstate(all="raise", under="ignore"):

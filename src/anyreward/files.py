@@ -40,7 +40,7 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"{path} cannot be written: it is read-only. Make it writable, or choose another name.")
 
 
-def replace_file(path: Path, content: bytes | memoryview) -> None:
+def replace_file(path: Path, content: bytes | bytearray) -> None:
     """Puts `content` in the place of a file, whole or not at all, even if the machine stops on the way."""
     check_writable(path)
     draft = path.parent / f".{path.name}.{secrets.token_hex(8)}"

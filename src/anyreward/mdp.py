@@ -82,6 +82,9 @@ class TabularMDP:
         self.initial = self._start_law(initial)
         self.reward = None if reward is None else self._checked_reward(reward)
         self._model: Model | None = None
+        self.name = "a known model"
+        self.grid: tuple[int, int] | None = None  # rows and columns, if the states are the fields of a grid: for pictures
+        self.arrows: str | None = None  # how its actions look there
 
     def _start_law(self, initial: Any) -> np.ndarray:
         law = np.zeros(self.n_states)

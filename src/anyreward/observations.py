@@ -8,7 +8,7 @@ user gives.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -52,7 +52,7 @@ class Whole:
 class Ravelled:
     """Several finite spaces at once: the last one counts fastest."""
 
-    def __init__(self, parts: list[Codec], split: Callable[[Any], Sequence[Any]], join: Callable[[list[Any]], Any]) -> None:
+    def __init__(self, parts: list[Codec], split: Callable[[Any], Iterable[Any]], join: Callable[[list[Any]], Any]) -> None:
         self.parts, self._split, self._join = parts, split, join
         self.size = int(np.prod([part.size for part in parts], dtype=object)) if parts else 1
 
@@ -85,7 +85,7 @@ class Binned:
                     raise ValueError(f"bins[{i}] is {count}: it has to be at least 1.")
                 if count > 1 and not (np.isfinite(low[i]) and np.isfinite(high[i]) and high[i] - low[i] < 1e30):
                     raise ValueError(
-                        f"bins[{i}] is {count}, but that dimension has no finite bounds to divide: give the edges between its bins."
+                        f"bins[{i}] is {count}, but that dimension has no finite bounds: give the edges between its bins."
                     )
                 self.edges.append(np.linspace(low[i], high[i], count + 1)[1:-1] if count > 1 else np.zeros(0))
             else:
@@ -186,7 +186,7 @@ def _finite(space: Any) -> Codec | None:
         return Ravelled(parts, lambda v: np.asarray(v).reshape(-1), lambda items: np.array(items, np.int8).reshape(binary))
     if isinstance(space, spaces.Tuple | spaces.Dict):
         keys = list(space.spaces) if isinstance(space, spaces.Dict) else None
-        inner = [_finite(part) for part in (space.spaces.values() if keys is not None else space.spaces)]
+        inner = [_finite(part) for part in (space.spaces.values() if isinstance(space.spaces, dict) else space.spaces)]
         if any(part is None for part in inner):
             return None
         whole = [part for part in inner if part is not None]

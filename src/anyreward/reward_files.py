@@ -107,10 +107,10 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
     for name, values in columns.items():
         numbers = np.array([_number(path, name, i, value) for i, value in enumerate(values)], dtype=float)
         if name != "reward":
-            wrong = np.flatnonzero(~((numbers >= 0) & (numbers < sizes[name]) & (numbers == np.floor(numbers))))
-            if len(wrong):
+            bad = np.flatnonzero(~((numbers >= 0) & (numbers < sizes[name]) & (numbers == np.floor(numbers))))
+            if len(bad):
                 raise ValueError(
-                    f"{path}, entry {wrong[0]}: {name} is {numbers[wrong[0]]:g}, it has to be a whole number from 0 to {sizes[name] - 1}."
+                    f"{path}, entry {bad[0]}: {name} is {numbers[bad[0]]:g}, it has to be one of 0 to {sizes[name] - 1}."
                 )
             numbers = numbers.astype(np.int64)
         table[name] = numbers
@@ -122,7 +122,8 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
         return _spread(table, setting)
     shape = tuple(sizes[name] if name in table else 1 for name in ("h", "s", "a"))
     r = np.zeros(shape)
-    r[tuple(table[name] if name in table else 0 for name in ("h", "s", "a"))] = table["reward"]
+    nowhere = np.zeros(len(table["reward"]), np.int64)
+    r[tuple(table.get(name, nowhere) for name in ("h", "s", "a"))] = table["reward"]
     return np.array(np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions)))
 
 

@@ -3,7 +3,8 @@
 A reward is given as an array (S,), (S, A) or (H, S, A), or as a function (h, s, a) -> float. A reward *on arrival* depends on the
 successor as well: an array (S, A, S) or (H, S, A, S), a function (h, s, a, s_next) -> float, or a sparse table, a mapping of
 columns `s`, `a`, `next`, `reward` and, if it depends on the step, `h`; transitions that it does not name pay 0. (An array whose
-shape could be read both ways, when H = S = A, is taken as (H, S, A).) A text is an expression (`expressions`).
+shape could be read both ways, when H = S = A, is taken as (H, S, A).) A text is an expression (`expressions`) or the
+name of a file (`reward_files`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from .setting import Setting
 
 Reward = Any  # one of the forms above
 MOST_CALLS = 10**8
@@ -71,8 +74,12 @@ def as_reward(
         return _from_table(reward, S, A, H, within)
     if isinstance(reward, str):
         from .expressions import reward_of
+        from .reward_files import read_reward
 
-        r = reward_of(reward, S, A, H)
+        given = read_reward(reward, Setting(n_states=S, n_actions=A, horizon=H))
+        if not isinstance(given, str):
+            return as_reward(given, S, A, H, within)
+        r = reward_of(given, S, A, H)
     elif callable(reward):
         r = _from_function(reward, S, A, H)
     else:

@@ -217,6 +217,12 @@ class Simulator:
         return [label(v) for v in self.observations.values] if isinstance(self.observations, Indexed) else None
 
     @property
+    def arrows(self) -> str | None:
+        """How the actions of well-known grids look."""
+        looks = {"FrozenLake": "←↓→↑", "CliffWalking": "↑→↓←"}
+        return next((look for start, look in looks.items() if self.name.startswith(start)), None)
+
+    @property
     def grid(self) -> tuple[int, int] | None:
         """Rows and columns, if the environment's states are the fields of a grid, as those of FrozenLake and CliffWalking are."""
         inner = self.env.unwrapped
@@ -251,7 +257,7 @@ def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:
             return make(made)
         raise ValueError(f"env is a function that made a {type(made).__name__}: it has to make a Gymnasium environment.")
     raise ValueError(
-        f"env is a {type(env).__name__}: it has to be a TabularMDP, a Gymnasium environment, the id of one or a function making one."
+        f"env is a {type(env).__name__}: it has to be a TabularMDP, a Gymnasium environment, its id or a function making one."
     )
 
 

@@ -23,7 +23,6 @@ class World(Protocol):
     setting: Setting
     name: str
     fingerprint: str  # by which an exploration that is taken up again recognises it
-    facts: dict[str, Any]  # what plans and pictures want to know of it: labels of states, the shape of a grid
 
     def advance(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         """At least one and at most that many episodes; True once an explorer that follows its bound sees it at `goal`."""
@@ -33,6 +32,10 @@ class World(Protocol):
 
     def restore(self, state: dict[str, Any], paid: Paid | None, recording: Recording | None) -> None:
         """Goes on from there."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What plans and pictures want to know of it: labels of states, the shape of a grid."""
 
     @property
     def paid(self) -> Paid | None:
@@ -47,8 +50,9 @@ class KnownModel:
     """A `TabularMDP`, played at compiled speed, or an episode at a time if it is to be recorded."""
 
     def __init__(self, mdp: TabularMDP, setting: Setting, seed: int, record: bool) -> None:
-        self.mdp, self.setting, self.name = mdp, setting, "a known model"
-        self.fingerprint, self.facts = mdp.digest(), {}
+        self.mdp, self.setting, self.name = mdp, setting, mdp.name
+        self.fingerprint = mdp.digest()
+        self.facts: dict[str, Any] = {} if mdp.grid is None else {"grid": mdp.grid, "arrows": mdp.arrows}
         self.rng = np.random.default_rng(seed)
         self._episodes: list[tuple[np.ndarray, np.ndarray]] | None = [] if record else None
         self.paid = None
@@ -90,13 +94,14 @@ class Environment:
     def __init__(self, simulator: Simulator, setting: Setting, seed: int, record: bool) -> None:
         self.simulator, self.setting, self.seed, self.name = simulator, setting, seed, simulator.name
         spec = simulator.env.spec
-        text = f"{simulator.name} {spec.to_json() if spec is not None else ''} {simulator.env.observation_space} {simulator.terminal}"
+        made = "" if spec is None else spec.to_json()
+        text = f"{simulator.name} {made} {simulator.env.observation_space} {simulator.terminal}"
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         simulator.record = [] if record else None
 
     @property
     def facts(self) -> dict[str, Any]:
-        facts = {"labels": self.simulator.labels, "grid": self.simulator.grid}
+        facts = {"labels": self.simulator.labels, "grid": self.simulator.grid, "arrows": self.simulator.arrows}
         return {name: fact for name, fact in facts.items() if fact is not None}
 
     def advance(self, explorer: Explorer, episodes: int, goal: float) -> bool:

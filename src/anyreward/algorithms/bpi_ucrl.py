@@ -63,6 +63,10 @@ class BPIUCRL(Explorer):
         See `Explorer`. `bounds="tight"` is used without transfer.
     """
 
+    goal = "best policy"
+    guarantee = "its recommendation epsilon-optimal for the reward at the stop"
+    reference = "Kaufmann et al. 2021"
+
     def __init__(
         self, setting: Setting, reward: Reward = None, *, rewards: str = "known", ties: str = "random", **options: Any
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,10 @@ class Explorer(ABC):
     growth
         How much the number of episodes grows, above 1, between two looks at the certificate in `explore`.
     """
+
+    goal: ClassVar[str] = "reward-free"  # or best policy, regret, generative
+    guarantee: ClassVar[str] = "its atlas is certified by the bounds"
+    reference: ClassVar[str] = ""
 
     def __init__(
         self,

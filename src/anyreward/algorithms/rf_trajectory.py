@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 class RFTrajectory(GreedyExplorer):
     """RF-trajectory as ask and tell; see `GreedyExplorer` for options."""
 
+    guarantee = "every plan epsilon-optimal at the stop (trajectory certificate)"
+    reference = "docs/theory.md"
+
     def rule(self) -> Rule:
         setting, H = self.setting, self.setting.horizon
         j = np.arange(H)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 class RFUCRL(GreedyExplorer):
     """RF-UCRL as ask and tell. It stops by the paper's bound unless another is asked for; see `GreedyExplorer` for options."""
 
+    guarantee = "every plan epsilon-optimal at the stop (Theorem 1)"
+    reference = "Kaufmann et al. 2021"
+
     def __init__(self, setting: Setting, delta: float = 0.1, bounds: Any = "paper", **options: Any) -> None:
         super().__init__(setting, delta=delta, bounds=bounds, **options)
 

@@ -61,4 +61,6 @@ def grid_world(
         reward[g] = 1.0
     else:
         reward = (probabilities * (successors == g)).sum(-1)
-    return TabularMDP.from_sparse(successors, probabilities, initial=start[0] * cols + start[1], reward=reward)
+    mdp = TabularMDP.from_sparse(successors, probabilities, initial=start[0] * cols + start[1], reward=reward)
+    mdp.grid, mdp.arrows = (rows, cols), "←→↑↓"
+    return mdp

@@ -276,7 +276,7 @@ def flow_evidence(table, A, scored, layer, s, a, s_next, out):
 
 @allocates
 def layout(table, A):
-    """The order of discovery: layer and state of each node but s_0, and row, target, seen, booked, evidence of each edge by rows."""
+    """The order of discovery: (layer, state) of each node but s_0; (row, target) and (seen, booked, evidence) of each edge."""
     N = table.used[NODES]
     nodes = np.zeros((N - 1, 2), np.int64)
     for layer in range(len(table.head)):

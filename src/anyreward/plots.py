@@ -1,0 +1,153 @@
+"""Pictures of an atlas and of plans: in the terminal, as files, and as a page that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .files import replace_file
+
+if TYPE_CHECKING:
+    from .atlas import Atlas, Plan
+
+SHADES = " ·░▒▓█"
+STEPS = "▁▂▃▄▅▆▇█"
+WIDTH = 60  # characters
+BLUE, GREY = "#1f5fa8", "#888888"
+
+
+def grid_of(atlas: Atlas, grid: tuple[int, int] | None = None) -> tuple[int, int] | None:
+    """Rows and columns of the states, if they are the fields of a grid."""
+    shape = grid or atlas.source.get("grid")
+    S = atlas.counts.setting.n_states
+    if shape is None:
+        return None
+    rows, cols = int(shape[0]), int(shape[1])
+    if rows < 1 or cols < 1 or not rows * cols <= S <= rows * cols + 1:  # one more: the end of an episode
+        raise ValueError(f"the grid is {rows} x {cols}, but there are {S} states.")
+    return rows, cols
+
+
+def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
+    """Visits per state, as lines for a terminal: a grid in shades, or a row of bars."""
+    visits, shape = atlas.counts.state_visits().astype(float), grid_of(atlas, grid)
+    if shape is not None and shape[1] <= 2 * WIDTH:
+        field = visits[: shape[0] * shape[1]].reshape(shape)
+        level = np.log1p(field) / max(np.log1p(field.max()), 1e-9)
+        return ["".join(SHADES[int(np.ceil(x * (len(SHADES) - 1)))] * 2 for x in row) for row in level]
+    size = -(-len(visits) // WIDTH)
+    padded = np.pad(visits, (0, -len(visits) % size))
+    bars = padded.reshape(-1, size).max(axis=1)
+    top = max(bars.max(), 1.0)
+    line = "".join(STEPS[int(x / top * (len(STEPS) - 1))] if x > 0 else " " for x in bars)
+    each = "a bar for each state" if size == 1 else f"a bar for every {size} states, the most visited of them"
+    return [line, f"{each}; highest: {int(top):,} visits"]
+
+
+def plan_text(atlas: Atlas, plan: Plan, grid: tuple[int, int] | None = None, step: int = 0) -> list[str]:
+    """The actions of one step on a grid, as lines for a terminal; a dot where nothing was ever seen."""
+    shape = grid_of(atlas, grid)
+    if shape is None:
+        return []
+    looks = atlas.source.get("arrows") or ""
+    visited = atlas.counts.state_visits() > 0
+    signs = [
+        (looks[a] if a < len(looks) else str(a)) if seen else "·" for a, seen in zip(plan.policy[step], visited, strict=True)
+    ]
+    wide = max(len(sign) for sign in signs)
+    return [" ".join(sign.rjust(wide) for sign in signs[r * shape[1] : (r + 1) * shape[1]]) for r in range(shape[0])]
+
+
+def draw(atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = None) -> Any:
+    """A figure: visits per state, epsilon over time and, on a grid, the plan."""
+    from matplotlib.figure import Figure
+
+    shape = grid_of(atlas, grid)
+    panels = 2 + (plan is not None and shape is not None)
+    figure = Figure(figsize=(5 * panels, 4), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    visits = atlas.counts.state_visits()
+    if shape is None:
+        axes[0].bar(np.arange(len(visits)), visits, width=1.0, color=BLUE)
+        axes[0].set(xlabel="state", ylabel="visits", title="Visits per state")
+    else:
+        field = visits[: shape[0] * shape[1]].reshape(shape)
+        image = axes[0].imshow(np.log10(np.maximum(field, 0.5)), cmap="Blues")
+        figure.colorbar(image, ax=axes[0], label="log10 of visits", shrink=0.8)
+        axes[0].set(title="Visits per state", xlabel="column", ylabel="row")
+    history = [(t, e) for t, e in atlas.history if t > 0]
+    if history:
+        axes[1].loglog(*zip(*history, strict=True), color=BLUE)
+    axes[1].loglog([max(1, atlas.episodes)], [max(atlas.certificate.epsilon, 1e-12)], "o", color=BLUE)
+    if atlas.certificate.target is not None:
+        axes[1].axhline(atlas.certificate.target, color=GREY, linestyle=":")
+    axes[1].set(xlabel="episodes", ylabel="certified ε", title="What is certified")
+    axes[1].grid(alpha=0.3)
+    if plan is not None and shape is not None:
+        axes[2].imshow(np.log10(np.maximum(visits[: shape[0] * shape[1]].reshape(shape), 0.5)), cmap="Blues", alpha=0.35)
+        for r, line in enumerate(plan_text(atlas, plan, grid)):
+            for c, sign in enumerate(line.split()):
+                axes[2].text(c, r, sign, ha="center", va="center", fontsize=max(4, min(14, 160 // max(shape))))
+        axes[2].set(title="Actions of the plan at step 0", xlabel="column", ylabel="row")
+    return figure
+
+
+def save_picture(path: Path, atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = None) -> None:
+    """Writes the figure as PNG, PDF or SVG, by the ending of the name."""
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in ("png", "pdf", "svg"):
+        raise ValueError(f"{path} cannot be drawn: the name has to end in .png, .pdf or .svg.")
+    replace_file(path, _picture(draw(atlas, plan, grid), kind))
+
+
+def _picture(figure: Any, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=120)
+    return buffer.getvalue()
+
+
+def save_report(path: Path, atlas: Atlas, plan: Plan, reward: str, grid: tuple[int, int] | None = None) -> None:
+    """Writes a page with the plan, what is certain about it and the pictures, all in one file."""
+    image = base64.b64encode(_picture(draw(atlas, plan, grid), "png")).decode()
+    rows = [
+        ("reward", reward),
+        ("value in the empirical model", f"{plan.value:.6g}"),
+        ("true value of the plan", f"at least {plan.lower:.6g}"),
+        ("true optimum", f"at most {plan.upper:.6g}"),
+        ("how far from optimal it can be", f"{plan.regret_bound:.6g}"),
+        ("certificate", str(atlas.certificate)),
+        ("explored", f"{atlas.source.get('env', 'counts')} with {atlas.source.get('algorithm', 'other data')}"),
+    ]
+    table = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
+    H, S = plan.policy.shape
+    labels = atlas.source.get("labels") or []
+    names = [labels[s] if s < len(labels) else str(s) for s in range(S)]
+    seen = np.flatnonzero(atlas.counts.state_visits() > 0)[:200]
+    header = "".join(f"<th>{h}</th>" for h in range(H))
+    lines = "".join(
+        f"<tr><th>{html.escape(str(names[s]))}</th>" + "".join(f"<td>{plan.policy[h, s]}</td>" for h in range(H)) + "</tr>"
+        for s in seen
+    )
+    page = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>anyreward plan</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; color: #222 }}
+th {{ text-align: left; padding-right: 1rem; font-weight: 600; vertical-align: top }} img {{ max-width: 100% }}
+.policy {{ overflow-x: auto; font-size: 12px }} .policy td, .policy th {{ padding: 1px 6px; text-align: right }}
+</style></head><body>
+<h1>A plan and what is certain about it</h1>
+<p>With probability at least {1 - atlas.certificate.delta:g}, the true value of this plan lies in
+<strong>[{plan.lower:.6g}, {plan.upper:.6g}]</strong>, and so does the optimum.</p>
+<table>{table}</table>
+<p><img alt="Visits per state and certified epsilon" src="data:image/png;base64,{image}"></p>
+<h2>Actions by state (rows) and step (columns)</h2>
+<p>States that were visited{", the first 200 of them" if len(seen) == 200 else ""}.</p>
+<div class="policy"><table><tr><th>state</th>{header}</tr>{lines}</table></div>
+</body></html>
+"""
+    replace_file(path, page.encode())
