@@ -1,35 +1,224 @@
-"""The command line, tried as a user would."""
+"""The command line, tried as a user would: the installed script, in a folder of its own."""
 
+import csv
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import anyreward as ar
 from anyreward.cli import app
+
+SCRIPT = Path(sys.executable).parent / "anyreward"
+COMMANDS = ("explore", "info", "plan", "audit", "merge", "algorithms", "demo")
+
+
+def run(folder, *arguments, code=0):
+    """The installed script; what it printed."""
+    done = subprocess.run([SCRIPT, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    """A folder with an exploration of a short chain."""
+    folder = tmp_path_factory.mktemp("chain")
+    arguments = ("double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1, "--out", "chain.atlas")
+    folder.joinpath("out.txt").write_text(run(folder, "explore", *arguments).stdout)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    """A folder with some exploration of FrozenLake."""
+    folder = tmp_path_factory.mktemp("lake")
+    arguments = ("FrozenLake-v1", "--horizon", 8, "--max-episodes", 400, "--stationary", "--out", "lake.atlas", "--quiet")
+    assert run(folder, "explore", *arguments).stdout == ""
+    return folder
 
 
 @pytest.mark.slow
 def test_the_demo_shows_intervals_around_the_truth_and_draws_a_picture(tmp_path):
     """Every row has lower <= value of the plan <= optimum <= upper; the paper needs more than 500 times as many episodes."""
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo.png")])
-    assert result.exit_code == 0, result.output
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.output.splitlines() if line.startswith("│")]
+    output = run(tmp_path, "demo", "--out", "demo.png").stdout
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if line.startswith("│")]
     assert len(cells) == 6
     for _, *numbers in cells:
         lower, upper, width, optimum, value = map(float, numbers)
         assert lower <= value <= optimum <= upper
         assert width < 1.0  # several times narrower than what holds for every reward, about 2
-    assert float(re.search(r"([\d,]+) times", result.output)[1].replace(",", "")) > 500
+    assert float(re.search(r"([\d,]+) times", output)[1].replace(",", "")) > 500
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_help_helps():
-    result = CliRunner().invoke(app, ["demo", "--help"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command):
+    result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
-    assert "Example" in result.output
+    assert f"Example: anyreward {command}" in result.output
 
 
-def test_a_missing_folder_is_named(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "nowhere" / "demo.png")])
-    assert result.exit_code == 2
-    assert "there is no folder" in re.sub(r"\s+", " ", result.output.replace("│", " "))
+def test_exploring_says_what_is_certified_and_saves_it(chain):
+    atlas = ar.load(chain / "chain.atlas")
+    assert atlas.certificate.met
+    assert str(atlas.certificate) in (chain / "out.txt").read_text()
+    again = ar.explore(ar.envs.double_chain(5), 4, 1.0)
+    assert atlas == again
+
+
+def test_an_epsilon_that_is_not_reached_has_its_exit_code_and_can_be_gone_on_with(tmp_path):
+    call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas")
+    assert "--resume" in run(tmp_path, *call, "--max-episodes", 50, code=3).stderr
+    assert ar.load(tmp_path / "it.atlas").episodes == 50
+    assert "pass --resume" in run(tmp_path, *call, code=2).stderr
+    facts = json.loads(run(tmp_path, *call, "--resume", "--json").stdout)
+    assert facts["met"]
+    assert facts["epsilon"] <= 1
+    assert facts["episodes"] == ar.load(tmp_path / "it.atlas").episodes
+
+
+def test_resuming_nothing_is_refused(tmp_path):
+    call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas", "--resume")
+    assert "is not there" in run(tmp_path, *call, code=2).stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+    call = [SCRIPT, "explore", "FrozenLake-v1", "--horizon", "20", "--epsilon", "0.1", "--out", "lake.atlas"]
+    process = subprocess.Popen(call, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in errors
+    assert ar.load(tmp_path / "lake.atlas").episodes > 0
+
+
+def test_info_shows_the_certificate_the_coverage_and_a_forecast(chain):
+    output = run(chain, "info", "chain.atlas", "--plot", "chain.png").stdout
+    atlas = ar.load(chain / "chain.atlas")
+    assert str(atlas.certificate) in output
+    assert "5 of 5 states" in output
+    assert re.search(r"forecast: about [\d.e+]+ more episodes", output)
+    assert "visits" in output
+    assert (chain / "chain.png").read_bytes().startswith(b"\x89PNG")
+    facts = json.loads(run(chain, "info", "chain.atlas", "--json").stdout)
+    assert facts["epsilon"] == atlas.certificate.epsilon
+    assert facts["episodes_to_halve"] > atlas.episodes
+
+
+@pytest.mark.parametrize("kind", ["expression", "csv", "json", "npy"])
+def test_plans_are_those_of_the_library_whatever_the_reward_is_written_as(chain, kind):
+    reward = np.zeros(5)
+    reward[4] = 1.0
+    source = {"expression": "state == 4", "csv": "reward.csv", "json": "reward.json", "npy": "reward.npy"}[kind]
+    (chain / "reward.csv").write_text("s,reward\n4,1\n")
+    (chain / "reward.json").write_text(json.dumps(reward.tolist()))
+    np.save(chain / "reward.npy", reward)
+    expected = ar.load(chain / "chain.atlas").plan(reward)
+    facts = json.loads(run(chain, "plan", "chain.atlas", "--reward", source, "--out", "policy.csv", "--json").stdout)
+    assert facts["value"] == expected.value
+    assert (facts["lower"], facts["upper"]) == (expected.lower, expected.upper)
+    policy = np.zeros((4, 5), int)
+    with open(chain / "policy.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            policy[int(row["h"]), int(row["s"])] = int(row["a"])
+    assert (policy == expected.policy).all()
+
+
+def test_the_report_stands_alone(chain):
+    output = run(chain, "plan", "chain.atlas", "--reward", "state > 2", "--html", "report.html").stdout
+    page = (chain / "report.html").read_text()
+    assert "its true value" in output
+    assert "data:image/png;base64," in page
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert "state &gt; 2" in page
+
+
+def test_the_own_reward_and_a_grid_are_shown(lake):
+    output = run(lake, "plan", "lake.atlas", "--reward", "own", "--plot", "plan.png").stdout
+    arrows = [line for line in output.splitlines() if re.fullmatch(r"[←↓→↑·]( [←↓→↑·]){3}", line)]
+    assert len(arrows) == 4
+    assert (lake / "plan.png").exists()
+    output = run(lake, "info", "lake.atlas").stdout
+    assert "from 0 to 1" in output
+    assert len([line for line in output.splitlines() if re.fullmatch(r"[ ·░▒▓█]{8}", line)]) == 4
+
+
+def test_an_audit_reports_and_foretells(tmp_path):
+    output = run(tmp_path, "audit", "FrozenLake-v1", "--horizon", 8, "--stationary", "--epsilon", 4).stdout
+    for word in ("16 states", "start", "ends", "time limit", "Markov", "same at every step", "forecast: about"):
+        assert word in output
+    facts = json.loads(run(tmp_path, "audit", "Blackjack-v1", "--json").stdout)
+    assert facts["terminal"] == "end"
+    assert facts["n_states"] == 705
+
+
+def test_merging_adds_counts(chain):
+    call = ("double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1, "--seed", 1, "--out", "second.atlas")
+    run(chain, "explore", *call)
+    facts = json.loads(run(chain, "merge", "chain.atlas", "second.atlas", "--out", "both.atlas", "--json").stdout)
+    first, second, both = (ar.load(chain / f"{name}.atlas") for name in ("chain", "second", "both"))
+    assert both == first | second
+    assert facts["episodes"] == first.episodes + second.episodes
+    assert "share a run" in run(chain, "merge", "chain.atlas", "chain.atlas", "--out", "no.atlas", code=2).stderr
+    assert not (chain / "no.atlas").exists()
+
+
+def test_all_algorithms_are_listed(tmp_path):
+    output = run(tmp_path, "algorithms").stdout
+    assert all(name in output for name in ar.ALGORITHMS)
+    assert [fact["name"] for fact in json.loads(run(tmp_path, "algorithms", "--json").stdout)] == list(ar.ALGORITHMS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("explore", "Nowhere-v0", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas"), "cannot be made"),
+        (("explore", "double-chain", "--horizon", "0", "--epsilon", "1", "--out", "x.atlas"), "horizon is 0"),
+        (("explore", "double-chain", "--horizon", "4", "--out", "x.atlas"), "neither epsilon nor max_episodes"),
+        (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "no/x.atlas"), "there is no folder"),
+        (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x"), "name=value"),
+        (
+            ("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x=1"),
+            "unexpected keyword",
+        ),
+        (
+            ("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--algorithm", "no"),
+            "has to be one of",
+        ),
+        (("explore", "FrozenLake-v1", "--horizon", "200", "--epsilon", "1", "--out", "x.atlas"), "at most 100"),
+        (("explore", "CartPole-v1", "--horizon", "20", "--epsilon", "1", "--out", "x.atlas"), "give bins="),
+        (("info", "nothing.atlas"), "is not there"),
+        (("plan", "chain.atlas", "--reward", "import os"), "is not an expression"),
+        (("plan", "chain.atlas", "--reward", "5 * state"), "outside [0, 1]"),
+        (("plan", "chain.atlas", "--reward", "own"), "no rewards of its own"),
+        (("plan", "chain.atlas", "--reward", "state", "--reward-range", "4"), "LOW,HIGH"),
+        (("plan", "chain.atlas", "--reward", "state == 1", "--grid", "7x7", "--plot", "x.png"), "7 x 7"),
+        (("plan", "chain.atlas", "--reward", "state == 1", "--plot", "x.gif"), ".png"),
+        (("demo", "--out", "no/demo.png"), "there is no folder"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_changes_nothing(chain, arguments, sentence):
+    before = sorted(os.listdir(chain))
+    errors = run(chain, *arguments, code=2).stderr
+    lines = [line for line in errors.splitlines() if not line.startswith("anyreward: compiling")]
+    assert sentence in " ".join(lines)
+    assert len(lines) == 1
+    assert sorted(os.listdir(chain)) == before
+
+
+def test_a_discretised_environment_warns_visibly(tmp_path):
+    edges = "[[-1, 0, 1], [-1, 0, 1], [-0.1, 0, 0.1], [-1, 0, 1]]"
+    call = ("CartPole-v1", "--horizon", 5, "--max-episodes", 20, "--bins", edges, "--out", "pole.atlas", "--quiet")
+    assert "assumes that it is Markov" in run(tmp_path, "explore", *call).stderr
