@@ -6,12 +6,13 @@ same file, byte for byte, as that of one which was not.
 """
 
 import errno
+import importlib
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import gymnasium
@@ -19,7 +20,6 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward import explore as explore_module
 from anyreward import files
 from anyreward.algorithms import Explorer
 from anyreward.atlas import read
@@ -28,6 +28,7 @@ from anyreward.world import Environment, KnownModel
 
 from .problems import random_mdp
 
+explore_module = importlib.import_module("anyreward.explore")  # the function has the same name
 ROOT = Path(__file__).parents[1]
 H = 5
 
@@ -114,11 +115,17 @@ CASES = {  # name: what is explored, episodes, options
 }
 
 
+def whole_scale(name):
+    """Known models are so fast that they have to be explored for longer to be killed on the way."""
+    return 1 if CASES[name][1] is None or CASES[name][1] < 1_000 else 3
+
+
 def go(name, path, scale=1, **options):
     """The exploration of a case, whole or as far as it comes."""
     env, episodes, given = CASES[name]
     episodes = None if episodes is None else max(1, round(episodes * scale))
-    return ar.explore(env(), H, max_episodes=episodes, seed=11, progress=False, checkpoint=path, **{**given, **options})
+    call = {"max_episodes": episodes, "seed": 11, "progress": False, "checkpoint": path, **given, **options}
+    return ar.explore(env(), H, **call)
 
 
 def same(one, other):
@@ -147,18 +154,17 @@ def same(one, other):
 
 NURSERY = """
 import os, random, signal, sys, time
+from itertools import pairwise
 from pathlib import Path
 import pyarrow.parquet
 import anyreward as ar
 from anyreward.atlas import read
-from tests.test_checkpoint import CASES, go
+from tests.test_checkpoint import go, whole_scale
 
 where, kills, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
-os.nice(0)
 draw = random.Random(f"{names}")
 for name in names:  # whatever has to be compiled or loaded is there before the clock runs
-    if sys.argv[2] != "0":
-        go(name, None, scale=0.02)
+    go(name, None, scale=0.02)
 
 
 def child(task):
@@ -188,12 +194,12 @@ def readable(path):
 for name in names:
     whole, cut = where / f"{name}.whole", where / f"{name}.cut"
     begin = time.monotonic()
-    finish(child(lambda: go(name, whole, checkpoint_every=1e9)), f"{name}, uninterrupted")
+    finish(child(lambda: go(name, whole, whole_scale(name), checkpoint_every=1e9)), f"{name}, uninterrupted")
     lasts = time.monotonic() - begin
     killed = 0
     for _ in range(kills):
-        pid = child(lambda: go(name, cut, checkpoint_every=0.005))
-        time.sleep(draw.random() * max(0.06, 0.5 * lasts))
+        pid = child(lambda: go(name, cut, whole_scale(name), checkpoint_every=0.005))
+        time.sleep(draw.random() * max(0.05, 0.7 * lasts))
         os.kill(pid, signal.SIGKILL)
         status = os.waitpid(pid, 0)[1]
         if os.WIFEXITED(status) and os.WEXITSTATUS(status):
@@ -201,7 +207,7 @@ for name in names:
         killed += os.WIFSIGNALED(status)
         if cut.exists():
             finish(child(lambda: readable(cut)), f"{name}, reading")
-    finish(child(lambda: go(name, cut, checkpoint_every=0.005)), f"{name}, the end")
+    finish(child(lambda: go(name, cut, whole_scale(name), checkpoint_every=0.005)), f"{name}, the end")
     print(f"{name}: killed {killed}", flush=True)
 """
 
@@ -298,9 +304,9 @@ def test_a_finished_exploration_is_not_explored_again(tmp_path, monkeypatch, nam
 
 @pytest.mark.parametrize("name", ["path", "every", "bpi known", "frozen lake", "rooms"])
 def test_more_episodes_go_on_from_a_checkpoint(tmp_path, name):
-    """The looks at the certificate fall elsewhere, but the same episodes are played."""
-    go(name, tmp_path / "it", 0.05)
-    longer, whole = go(name, tmp_path / "it", 0.1), go(name, None, 0.1)
+    """The looks at the certificate fall elsewhere, but the same episodes are played (here from where a block of them begins)."""
+    go(name, tmp_path / "it", max_episodes=320)
+    longer, whole = go(name, tmp_path / "it", max_episodes=500), go(name, None, max_episodes=500)
     assert longer.episodes == whole.episodes
     assert longer.counts == whole.counts
     assert longer.certificate == whole.certificate
@@ -441,7 +447,7 @@ def test_saves_come_at_a_steady_pace_and_take_a_small_share(tmp_path, monkeypatc
     go("every", tmp_path / "it", 8, checkpoint_every=0.03)
     lasted = time.monotonic() - begin
     assert len(saves) >= 3
-    gaps = [later[0] - earlier[1] for earlier, later in zip(saves[:-2], saves[1:-1], strict=True)]
+    gaps = [later[0] - earlier[1] for earlier, later in pairwise(saves[:-1])]
     assert min(gaps) >= 0.03
     assert sum(end - start for start, end in saves[:-1]) <= lasted / 10
 
@@ -493,7 +499,7 @@ def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(tmp_path):
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["it"]
     assert same(ar.load(path), expected)
-    assert same(go("path", path, 0.05), go("path", tmp_path / "other", 0.05)) or True
+    assert go("path", path, 0.05).counts == go("path", None, 0.05).counts
 
 
 def failing(at, code):
@@ -655,7 +661,9 @@ def test_the_checkpoint_of_another_exploration_is_refused_and_the_difference_nam
         call["env"] = ar.TabularMDP(P, initial=1)
         path.unlink()
         ar.explore(**call)
-    assert refused(path, f"checkpoint of another exploration, its ({names}) is not the same", lambda: ar.explore(**{**call, **change}))
+    assert refused(
+        path, f"checkpoint of another exploration, its ({names}) is not the same", lambda: ar.explore(**{**call, **change})
+    )
 
 
 def closure(pay):
@@ -695,22 +703,15 @@ class Line(gymnasium.Env):
         return np.array([self.x]), 0.0, False, False, {}
 
 
-@pytest.mark.parametrize(
-    ("change", "names"),
-    [
-        ({"bins": [[0.2, 0.8]]}, "another exploration"),
-        ({"bins": [3]}, "another exploration"),
-        ({"terminal": "end"}, "another exploration"),
-        ({"initial_state": 1}, "another exploration"),
-    ],
-)
-def test_an_environment_that_is_seen_otherwise_is_noticed(tmp_path, change, names):
+@pytest.mark.filterwarnings("ignore:.*cut into bins")
+@pytest.mark.parametrize("change", [{"bins": [[0.2, 0.8]]}, {"bins": [3]}, {"terminal": "end"}, {"initial_state": 1}])
+def test_an_environment_that_is_seen_otherwise_is_noticed(tmp_path, change):
     """Other bins number other states: counts of both together would be counts of nothing."""
     path = tmp_path / "it"
     call = {"env": Line, "horizon": 3, "max_episodes": 40, "progress": False, "checkpoint": path, "bins": [[0.4, 0.6]]}
     call["terminal"] = "state"
     ar.explore(**call)
-    assert refused(path, names, lambda: ar.explore(**{**call, "max_episodes": 80, **change}))
+    assert refused(path, "another exploration", lambda: ar.explore(**{**call, "max_episodes": 80, **change}))
 
 
 @pytest.mark.parametrize("change", [{"env_args": {"is_slippery": False}}, {"env_args": {"map_name": "8x8"}}, {"max_states": 16}])
@@ -760,7 +761,6 @@ def test_a_checkpoint_can_be_planned_from_and_merged(tmp_path):
 
 def test_nothing_is_saved_before_the_first_episode(tmp_path):
     """There is nothing to go on from yet; the name stays free."""
-    go("path", tmp_path / "it", max_episodes=None, epsilon=100.0) if False else None
     ar.explore(chain(), H, max_episodes=0, checkpoint=tmp_path / "it")
     assert os.listdir(tmp_path) == []
 
@@ -769,7 +769,3 @@ def test_nothing_is_saved_before_the_first_episode(tmp_path):
 def test_any_pace_gives_the_same(tmp_path, monkeypatch, pace):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     assert same(go("path", tmp_path / "it", 0.05, checkpoint_every=pace), go("path", None, 0.05))
-
-
-def test_what_this_file_says_is_dedented():
-    assert textwrap.dedent(NURSERY) == NURSERY

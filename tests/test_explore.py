@@ -177,7 +177,8 @@ def test_extreme_problems(mdp, replan, stationary):
         ({"epsilon": 1.0, "algorithm": "magic"}, "algorithm is 'magic': it has to be one of"),
         ({"epsilon": 1.0, "algorithm": dict}, "algorithm is <class 'dict'>"),
         ({"epsilon": 1.0, "bounds": "loose"}, "bounds is 'loose'"),
-        ({"epsilon": 1.0, "env": "FrozenLake"}, "env is a str"),
+        ({"epsilon": 1.0, "env": "Frozen Puddle"}, "the environment 'Frozen Puddle' cannot be made"),
+        ({"epsilon": 1.0, "env": 3}, "env is a int"),
         ({"epsilon": 1.0, "replan": "never"}, "replan is 'never'"),
     ],
 )

@@ -23,15 +23,17 @@ def outcome(text, n_states=S, n_actions=A, horizon=H):
     """The reward that a text describes, or `REFUSED` if that was said in one sentence; anything else is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        problem = None
         try:
             r = reward_of(text, n_states, n_actions, horizon)
-        except ValueError as problem:
-            assert type(problem) is ValueError  # not one of its kinds, such as UnicodeError
-            message = str(problem)
-            assert "\n" not in message
-            assert message.endswith(".")
-            assert len(message) < 500 + 12 * min(len(text), 2_000)
-            return REFUSED
+        except ValueError as raised:
+            problem = raised
+    if problem is not None:
+        assert type(problem) is ValueError  # not one of its kinds, such as UnicodeError
+        assert "\n" not in str(problem)
+        assert str(problem).endswith(".")
+        assert len(str(problem)) < 500 + 12 * min(len(text), 2_000)
+        return REFUSED
     assert r.dtype == float
     assert r.shape in ((horizon, n_states, n_actions), (horizon, n_states, n_actions, n_states))
     return r
@@ -160,9 +162,9 @@ def test_an_expression_means_in_every_cell_what_python_makes_of_it(texts):
     arrival = "next" in text
     r = outcome(text)
     if isinstance(r, str):
-        deep = "cannot be computed" not in refusal(text)
-        assert deep is ("too deeply" in refusal(text)) or not deep
-        assert deep or any(by_python(eager, names) is None for _, names in cells(arrival)), text
+        undefined = any(by_python(eager, names) is None for _, names in cells(arrival))
+        assert "cannot be computed" in refusal(text)
+        assert undefined, text
         return
     assert r.ndim == 3 + arrival
     for index, names in cells(arrival):
@@ -220,7 +222,10 @@ def test_operators_bind_as_in_python(parts, last, negated):
             assert any(op in text for op in ("/", "%", "**"))
             return
         assert expected is not None
-        assert r[index] == (bool(expected) if {"and", "or"} & set(text.split()) else expected), (text, index)
+        if {"and", "or"} & set(text.split()):  # which Python answers with one of the two, and rewards with 1 or 0
+            assert bool(r[index]) == bool(expected), (text, index)
+        else:
+            assert r[index] == expected, (text, index)
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "floor", "abs"])
@@ -387,8 +392,8 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:30]))
 def test_what_is_no_reward_gets_one_sentence(text, monkeypatch):
     """At once, in little memory, without running anything."""
-    for name in ("eval", "exec", "__import__", "open", "print"):
-        monkeypatch.setattr(builtins, name, forbidden) if name in ("eval", "exec") else None
+    monkeypatch.setattr(builtins, "eval", forbidden)
+    monkeypatch.setattr(builtins, "exec", forbidden)
     begin = time.perf_counter()
     assert isinstance(outcome(text), str)
     assert time.perf_counter() - begin < 1.0
@@ -440,7 +445,7 @@ FRAGMENTS += [
 ]
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=250, deadline=None, derandomize=True)
 @given(
     st.one_of(
         st.text(max_size=60),

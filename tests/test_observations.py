@@ -126,7 +126,7 @@ def test_bins_that_make_no_sense_are_refused(bins, names):
 
 
 def test_a_number_of_bins_needs_bounds():
-    with pytest.raises(ValueError, match="no finite bounds to divide: give the edges"):
+    with pytest.raises(ValueError, match=r"no finite bounds.* give the edges"):
         codec(spaces.Box(-np.inf, np.inf, (1,)), bins=[3])
     with pytest.raises(ValueError, match="bins are for a Box"):
         codec(spaces.Discrete(3), bins=[3])

@@ -1,6 +1,11 @@
 """The display of long explorations."""
 
-from anyreward.progress import Progress
+import time
+
+import pytest
+
+import anyreward as ar
+from anyreward.progress import Progress, duration
 
 
 def test_a_function_hears_of_every_look_and_of_nothing_else():
@@ -30,3 +35,81 @@ def test_no_display_unless_asked_where_nobody_looks(capfd):
         show(0, 4.0)
         show(10, 2.0)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd):
+    """The episodes of before took none of the time: 40 more in 2 s are 20/s. A 1/t law reaches 1.0 at 400 episodes, 260 later."""
+    with Progress(True, target=1.0, max_episodes=None) as show:
+        show.begin(100, 4.0)
+        for t in range(100, 141, 4):
+            show(t, 400.0 / t)
+        show._start = time.monotonic() - 2.0
+    err = capfd.readouterr().err
+    assert "140 episodes" in err
+    assert "20/s" in err
+    assert "2.857 → 1" in " ".join(err.split())
+    assert "about 400 in all, 13 s left" in " ".join(err.split())
+
+
+def test_the_episodes_that_are_allowed_come_before_a_forecast(capfd):
+    with Progress(True, target=1.0, max_episodes=200) as show:
+        show.begin(0, None)
+        for t in range(100, 141, 4):
+            show(t, 400.0 / t)
+        show._start = time.monotonic() - 14.0
+    assert "about 200 in all, 6 s left" in " ".join(capfd.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("target", "most", "begun", "looks"),
+    [
+        (None, None, (0, None), [(0, 4.0), (10, 4.0)]),
+        (None, 5, (10, 2.0), [(10, 2.0)]),  # more than are allowed already
+        (1.0, 0, (0, None), [(0, 4.0)]),
+        (1.0, None, (0, None), []),
+        (1.0, None, (0, None), [(t, 4.0) for t in range(20)]),  # it does not fall
+        (5.0, 100, (0, None), [(3, 4.0)]),  # it is there
+        (1.0, None, (0, float("inf")), [(1, 4.0)]),
+        (1e-200, None, (0, None), [(t, 4.0 / t) for t in range(1, 20)]),  # out of reach
+    ],
+)
+def test_a_display_has_something_to_show_in_every_case(target, most, begun, looks, capfd):
+    with Progress(True, target=target, max_episodes=most) as show:
+        show.begin(*begun)
+        for look in looks:
+            show(*look)
+            show._shown_at = 0.0  # so that the next one is shown at once
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert ("exploring" in err) == bool(looks)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "0 s"),
+        (0.4, "0 s"),
+        (89.0, "89 s"),
+        (90.0, "1.5 min"),
+        (180.0, "3 min"),
+        (5_400.0, "1.5 h"),
+        (9_000.0, "2.5 h"),
+        (345_600.0, "4 d"),
+        (1e12, "1.2e+07 d"),
+        (1e300, "1.2e+295 d"),
+    ],
+)
+def test_durations_in_words(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_an_exploration_that_is_taken_up_reports_from_there(tmp_path, capfd):
+    """The display starts where the file ends, and a listener hears of no earlier look."""
+    mdp, heard = ar.envs.garnet(4, 2, 2, seed=0), []
+    more = {"epsilon": 0.01, "checkpoint": tmp_path / "half.atlas"}
+    ar.explore(mdp, 3, max_episodes=300, progress=False, **more)
+    ar.explore(mdp, 3, max_episodes=500, progress=lambda *look: heard.append(look), **more)
+    assert [heard[0][0], heard[-1][0]] == [300, 500]
+    capfd.readouterr()
+    ar.explore(mdp, 3, max_episodes=700, progress=True, **more)
+    assert "700 episodes" in capfd.readouterr().err

@@ -1,5 +1,11 @@
 """Gymnasium environments: what is accepted and refused, how episodes end, which actions are played, what a seed fixes."""
 
+import importlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,11 +16,20 @@ import anyreward as ar
 from .problems import rows
 
 
+@pytest.fixture(autouse=True)
+def quick_look(monkeypatch):
+    """The audit before each exploration is not what is tested here: a tenth of it does."""
+    audit = importlib.import_module("anyreward.audit")  # not the function of that name
+    play = audit._play
+    monkeypatch.setattr(audit, "_play", lambda probe, steps, seed: play(probe, steps // 10, seed))
+
+
 class Tabular(gym.Env):
-    """Transitions P (S, A, S) with terminal states, a mask (S, A), pay(s, a, s') and a start; raises if played against its rules."""
+    """Transitions P (S, A, S) with terminal states, a mask (S, A), pay(s, a, s') and a start; raises on illegal play."""
 
     def __init__(self, P, ends=(), mask=None, pay=None, start=0, cut=None, observe=None, space=None):
         self.P, self.ends, self.mask, self.pay = np.asarray(P), set(ends), mask, pay or (lambda s, a, s_next: 0.0)
+        self.cumulative = self.P.cumsum(axis=2)
         self.start, self.cut, self.observe, self.resets = start, cut, observe or (lambda s: s), 0
         S, A, _ = self.P.shape
         self.observation_space, self.action_space = space or spaces.Discrete(S), spaces.Discrete(A)
@@ -35,7 +50,10 @@ class Tabular(gym.Env):
         a = int(action - self.action_space.start)
         assert self.s not in self.ends, "the episode is over"
         assert self.mask is None or self.mask[self.s][a], f"action {a} is illegal in state {self.s}"
-        s, self.s = self.s, int(self.np_random.choice(len(self.P), p=self.P[self.s, a]))
+        s, self.s = (
+            self.s,
+            int(min(self.cumulative[self.s, a].searchsorted(self.np_random.random(), side="right"), len(self.P) - 1)),
+        )
         self.t += 1
         return (
             self.observe(self.s),
@@ -151,7 +169,7 @@ def test_spaces_that_do_not_start_at_0_are_shifted():
     ("space", "observe"),
     [
         (spaces.MultiDiscrete([2, 3]), lambda s: np.array(divmod(s, 3))),
-        (spaces.MultiDiscrete([2, 3], start=[5, -1]), lambda s: np.array(divmod(s, 3)) + [5, -1]),
+        (spaces.MultiDiscrete([2, 3], start=[5, -1]), lambda s: np.add(divmod(s, 3), (5, -1))),
         (spaces.Tuple([spaces.Discrete(2), spaces.Discrete(3)]), lambda s: divmod(s, 3)),
         (
             spaces.Dict({"a": spaces.Discrete(2), "b": spaces.Discrete(3, start=1)}),
@@ -217,10 +235,10 @@ def test_more_observations_than_the_audit_saw_are_refused_too():
     class Late(Tabular):
         def step(self, action):
             out = super().step(action)
-            return ("another", *out[1:]) if self.resets > 4_000 else out
+            return ("another", *out[1:]) if self.resets > 1_000 else out
 
     with pytest.raises(ValueError, match="max_states = 2"):
-        ar.explore(Late(P, **texts()), 3, max_episodes=5_000, max_states=2, stationary=True)
+        ar.explore(Late(P, **texts()), 3, max_episodes=2_000, max_states=2, stationary=True)
 
 
 def box(S=4):
@@ -247,7 +265,7 @@ def test_a_box_without_bins_is_refused_with_the_fix():
 def test_observations_outside_their_space_are_refused():
     for wrong in (9, -1, 1.5):
         env = Tabular(transitions(), observe=lambda s, wrong=wrong: wrong)
-        with pytest.raises(ValueError, match="not in the space|whole number"):
+        with pytest.raises(ValueError, match=r"not in the space|whole number"):
             ar.explore(env, 3, max_episodes=5)
 
 
@@ -366,14 +384,47 @@ def test_illegal_actions_are_never_played(algorithm, replan):
     atlas = ar.explore(env, 4, max_episodes=150, algorithm=algorithm, replan=replan)
     np.testing.assert_array_equal(atlas.counts.illegal, ~MASK)
     assert not atlas.counts.n()[:, ~MASK].any()
-    assert atlas.counts.n()[1:3][:, MASK].all()
+    assert atlas.counts.n().sum(axis=0)[MASK].all()  # and all others are
 
 
-def test_identifying_one_reward_plays_legal_actions_only_and_recommends_such():
+IDENTIFY = """
+import numpy as np
+import anyreward as ar
+from tests.test_simulator import MASK, Tabular, transitions
+if {masked}:
     env, reward = Tabular(transitions(4, 3), mask=MASK), np.where(MASK, 0.2, 1.0)  # what is illegal would pay most
-    atlas = ar.identify(env, reward, 3, max_episodes=200)
-    assert MASK[np.arange(4)[None].repeat(2, 0), atlas.policy[1:]].all()
-    assert MASK[0, atlas.policy[0, 0]]
+else:
+    env, reward = Tabular(transitions(4, 3)), np.random.default_rng(0).random((4, 3))
+atlas = ar.identify(env, reward, 3, max_episodes=300)
+if {masked}:
+    assert MASK[np.arange(4)[None].repeat(2, 0), atlas.policy[1:]].all() and MASK[0, atlas.policy[0, 0]]
+    assert atlas.certificate.epsilon < 2 * 0.6  # no legal policy earns more than 0.6
+else:
+    best = ar.backward_induction(transitions(4, 3), reward, 3).V[0, 0]
+    assert best - ar.evaluate_policy(transitions(4, 3), atlas.policy, reward, 3).V[0, 0] <= atlas.certificate.epsilon < 2
+"""
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_one_reward_is_identified_in_an_environment(masked):
+    """With legal actions only. In a process of its own, which may crash."""
+    command = [sys.executable, "-c", IDENTIFY.format(masked=masked)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:] or f"ended by signal {-done.returncode}"
+
+
+def test_an_explorer_of_ones_own_is_told_every_episode():
+    """One that overrides `tell`, as documented, and not what is behind it."""
+
+    class Mine(ar.RFUCRL):
+        told = 0
+
+        def tell(self, states, actions):
+            Mine.told += 1
+            super().tell(states, actions)
+
+    ar.explore(Tabular(transitions()), 3, max_episodes=20, algorithm=Mine)
+    assert Mine.told == 20
 
 
 def test_a_mask_that_changes_is_refused():
@@ -397,10 +448,13 @@ def test_a_mask_that_comes_late_does_not_leave_counts_that_contradict_it(mask, t
 
     P = np.zeros((2, 2, 2))
     P[:, :, 0] = P[:, :, 1] = 0.5
+    atlas, problem = None, None
     try:
         atlas = ar.explore(Late(P), 4, max_episodes=50)
-    except ValueError as problem:
-        assert "action_mask" in str(problem)
+    except ValueError as refusal:
+        problem = str(refusal)
+    if atlas is None:
+        assert "action_mask" in problem
         return
     assert not (atlas.counts.n() * atlas.counts.illegal).any()
     atlas.save(tmp_path / "late.atlas")
@@ -426,9 +480,8 @@ def test_without_any_legal_action_none_is_played_not_even_by_the_audit():
 # Seeds
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "Blackjack-v1"])
-def test_a_seed_fixes_everything(name):
-    one, again, other = (ar.explore(name, 5, max_episodes=80, seed=seed, record=True) for seed in (4, 4, 5))
+def test_a_seed_fixes_everything():
+    one, again, other = (ar.explore("FrozenLake-v1", 5, max_episodes=80, seed=seed, record=True) for seed in (4, 4, 5))
     assert one == again
     assert one.paid == again.paid
     assert one.history == again.history
@@ -462,23 +515,18 @@ def test_the_audit_is_no_part_of_the_certificate():
 # Going on from a checkpoint
 
 
-class Stop(Exception):
-    pass
-
-
-@pytest.mark.parametrize("after", [1, 20, 32, 40])
+@pytest.mark.parametrize("after", [1, 20, 40])
 def test_an_interrupted_exploration_ends_as_if_it_had_not_been(tmp_path, after):
-    """Wherever it was interrupted, in the middle of a block of episodes with one seed too."""
+    """By Ctrl-C, wherever that was: in the middle of a block of episodes with one seed too."""
     P, path = np.full((50, 1, 50), 1 / 50), tmp_path / "it.atlas"
 
     def interrupt(t, _):
-        if t > after:
-            raise Stop
+        if t == after:
+            signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(Stop):
-        ar.explore(Tabular(P), 2, max_episodes=70, checkpoint=path, checkpoint_every=-1.0, progress=interrupt, record=True)
-    if path.exists():
-        assert 0 < ar.load(path).episodes <= after + 1
+    with pytest.raises(KeyboardInterrupt, match="goes on from there"):
+        ar.explore(Tabular(P), 2, max_episodes=70, checkpoint=path, progress=interrupt, record=True)
+    assert after <= ar.load(path).episodes < 70
     straight = ar.explore(Tabular(P), 2, max_episodes=70, record=True)
     resumed = ar.explore(Tabular(P), 2, max_episodes=70, checkpoint=path, record=True)
     np.testing.assert_array_equal(resumed.recording.states, straight.recording.states)
@@ -488,10 +536,10 @@ def test_an_interrupted_exploration_ends_as_if_it_had_not_been(tmp_path, after):
 def test_episodes_after_going_on_are_new_draws(tmp_path):
     """A larger max_episodes again and again: were the same draws played each time, they would certify what is not so."""
     P = np.full((50, 1, 50), 1 / 50)
-    for episodes in range(33, 49):
+    for episodes in range(33, 41):
         atlas = ar.explore(Tabular(P), 2, max_episodes=episodes, checkpoint=tmp_path / "it.atlas", record=True, stationary=True)
-    assert atlas.episodes == 48
-    assert len(np.unique(atlas.recording.states[:, 1:], axis=0)) >= 46
+    assert atlas.episodes == 40
+    assert len(np.unique(atlas.recording.states[:, 1:], axis=0)) >= 39
 
 
 def test_another_way_to_number_states_does_not_go_on_from_a_checkpoint(tmp_path):
@@ -504,8 +552,8 @@ def test_another_way_to_number_states_does_not_go_on_from_a_checkpoint(tmp_path)
 
 def test_another_environment_does_not_go_on_from_a_checkpoint(tmp_path):
     ar.explore("FrozenLake-v1", 3, max_episodes=32, checkpoint=tmp_path / "it.atlas")
+    options = {"checkpoint": tmp_path / "it.atlas", "env_args": {"is_slippery": False}}
     with pytest.raises(ValueError, match="checkpoint of another"):
-        options = {"checkpoint": tmp_path / "it.atlas", "env_args": {"is_slippery": False}}
         ar.explore("FrozenLake-v1", 3, max_episodes=64, **options)
 
 

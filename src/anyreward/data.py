@@ -12,6 +12,7 @@ know.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
     """See `Counts.from_dataframe`."""
-    from .counts import COLUMNS, Counts
+    from .counts import COLUMNS, MOST, Counts
 
     columns: dict[str, np.ndarray] = {}
     for name in COLUMNS:
@@ -35,20 +36,32 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
             if name != "count":
                 raise ValueError(f"the data frame has no column {name!r}: it needs h, s, a, next and perhaps count.") from None
-            columns[name] = np.ones(len(columns["h"]), np.int64)
+            columns[name] = np.ones(columns["h"].shape, np.int64)
         except Exception as problem:  # polars has exceptions of its own
             if name != "count":
                 raise ValueError(f"the data frame has no column {name!r}: {problem}") from None
-            columns[name] = np.ones(len(columns["h"]), np.int64)
+            columns[name] = np.ones(columns["h"].shape, np.int64)
+    if any(values.ndim != 1 or len(values) != columns["h"].size for values in columns.values()):
+        raise ValueError("the columns of the data frame have to be of equal length, with one number in each row.")
+    most = {"h": setting.horizon - 1, "s": setting.n_states - 1, "a": setting.n_actions - 1, "next": setting.n_states - 1}
+    starts = columns["h"] == -1
     for name, values in columns.items():
-        if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.floor(values)).all():
-            columns[name] = values.astype(np.int64)
-        elif values.dtype.kind not in "iu":
+        whole = values.dtype.kind in "iu" or (
+            values.dtype.kind == "f" and (np.isfinite(values) & (values == np.floor(values))).all()
+        )
+        if not whole:
             raise ValueError(f"the column {name!r} of the data frame is {values.dtype}: it has to hold whole numbers.")
-    h = columns["h"]
-    wrong = np.flatnonzero((h < -1) | (h >= setting.horizon))
-    if len(wrong):
-        raise ValueError(f"row {wrong[0]} of the data frame has h = {h[wrong[0]]}: steps go from 0 to {setting.horizon - 1}.")
+        low, high = {"h": -1, "count": 1}.get(name, 0), most.get(name, MOST)
+        outside = (values < low) | (values > high)
+        if name in ("s", "a"):
+            outside &= ~starts
+        if outside.any():
+            i = int(outside.argmax())
+            raise ValueError(f"row {i} of the data frame has {name} = {values[i]}: it has to be from {low} to {high}.")
+    if columns["count"].sum(dtype=float) > MOST:
+        raise ValueError("the counts of the data frame add up to more than 2^53, beyond which they would not be exact.")
+    h = columns["h"].astype(np.int64)
+    columns = {name: np.where(starts & (name in ("s", "a")), 0, values).astype(np.int64) for name, values in columns.items()}
     rows = np.stack([columns[name].astype(np.int64) for name in COLUMNS], axis=1)
     if not (h == -1).any():  # starts are where the first steps began
         first = rows[h == 0]
@@ -56,8 +69,6 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
         rows = np.concatenate([starts, rows])
     if setting.stationary:
         rows[:, 0] = np.minimum(rows[:, 0], 0)
-    if len(rows) and (rows[:, 4] < 1).any():
-        raise ValueError("the column 'count' of the data frame has a number below 1.")
     keys, place = np.unique(rows[:, :4], axis=0, return_inverse=True)
     totals = np.zeros(len(keys), np.int64)
     np.add.at(totals, place.reshape(-1), rows[:, 4])
@@ -80,7 +91,12 @@ def counts_from_minari(
 
     H = whole_number(horizon, "horizon")
     if isinstance(dataset, str):
-        dataset = _minari().load_dataset(dataset)
+        try:
+            dataset = _minari().load_dataset(dataset)
+        except (FileNotFoundError, OSError, ValueError) as problem:
+            raise ValueError(f"the dataset {dataset!r} cannot be loaded: {' '.join(str(problem).split())[:200]}.") from None
+    if not hasattr(dataset, "iterate_episodes"):
+        raise ValueError(f"dataset is a {type(dataset).__name__}: it has to be a Minari dataset or the id of one.")
     observations, actions = codec(dataset.observation_space, bins, max_states), codec(dataset.action_space, name="action")
     setting = Setting(
         n_states=observations.size + 1,
@@ -142,7 +158,9 @@ def to_minari(atlas: Atlas, dataset_id: str, **options: Any) -> Any:
         "description": f"Reward-free exploration of {atlas.source.get('env', 'an environment')}; {atlas.certificate}",
         "data_format": "arrow",
     }
-    return minari.create_dataset_from_buffers(dataset_id, buffers, **{**about, **options})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that nobody is named as the author
+        return minari.create_dataset_from_buffers(dataset_id, buffers, **{**about, **options})
 
 
 def _minari() -> Any:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import asdict
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from .audit import audit, audited
 from .bounds import Bound, bound_options
 from .mdp import TabularMDP
 from .progress import Progress
+from .reward_files import ENDINGS
 from .rewards import ArrivalReward, Reward
 from .setting import positive, probability, whole_number
 from .world import Environment, KnownModel, World
@@ -59,6 +60,7 @@ def explore(
     record: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 10.0,
+    stop: str = "certificate",
     **options: Any,
 ) -> Atlas:
     """Explores, without a reward unless the algorithm needs one, until epsilon is certified or max_episodes are done.
@@ -108,6 +110,9 @@ def explore(
         from there too.
     checkpoint_every
         Seconds between two saves.
+    stop
+        `"certificate"`: epsilon is what the bounds certify from the counts. `"own"`: epsilon is what the algorithm's own theorem
+        guarantees (`Explorer.own_epsilon`), which is kept in `atlas.source["own"]`.
     options
         Options of the algorithm, such as `replan` and `clip` of `RFUCRL`, and of the bounds, such as `max_successors`.
 
@@ -150,12 +155,24 @@ def explore(
         report.show(progress, epsilon, delta)
         setting = simulator.setting(discount, stationary, arrival_rewards, initial_state)
         world = Environment(simulator, setting, seed, record)
+    if kind.needs_reward and "reward" not in options and "rewards" not in options:
+        if getattr(env, "reward", None) is None:
+            raise ValueError(f"reward is not given: {kind.__name__} is for one reward, and this environment has none of its own.")
+        options["reward"] = env.reward
+    if kind.needs_budget and "budget" not in options:
+        if max_episodes is None:
+            raise ValueError(
+                f"max_episodes is not given: {kind.__name__} has to know beforehand how many episodes there will be."
+            )
+        options["budget"] = max_episodes
     try:
         explorer = kind(setting, delta=delta, bounds=bounds, seed=seed, **options)
     except TypeError as problem:
         raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
+    if stop not in ("certificate", "own"):
+        raise ValueError(f"stop is {stop!r}: it has to be 'certificate' or 'own'.")
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
-    run = _Run(world, explorer, name, epsilon, max_episodes, seed, options, path, checkpoint_every)
+    run = _Run(world, explorer, name, epsilon, max_episodes, seed, options, path, checkpoint_every, stop)
     with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
         run.go(show)
     return run.atlas()
@@ -175,6 +192,7 @@ class _Run:
         options: dict[str, Any],
         path: Path | None,
         pace: float,
+        stop_by: str,
     ) -> None:
         self.world, self.explorer, self.epsilon, self.max_episodes = world, explorer, epsilon, max_episodes
         plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
@@ -192,6 +210,7 @@ class _Run:
             "record": world.recording is not None,
         }
         self.history: list[tuple[int, float]] = []
+        self.stop_by = stop_by
         self.path, self.pace = path, pace
         self.saved_at, self.stop = time.monotonic(), False
         if path is not None and path.exists():
@@ -207,7 +226,7 @@ class _Run:
         while True:
             t = explorer.episodes
             if arrived or t >= look:
-                bound = explorer.error_bound
+                bound = self.bound()
                 if not self.history or self.history[-1][0] < t:
                     self.history.append((t, 2 * bound))
                 show(t, 2 * bound)
@@ -225,6 +244,13 @@ class _Run:
         if self.path is not None and self.explorer.episodes:
             self.save(self.path)
 
+    def bound(self) -> float:
+        """What it is stopped by: the certificate, or the algorithm's own guarantee if that is asked for."""
+        if self.stop_by == "certificate":
+            return self.explorer.error_bound
+        own = self.explorer.own_epsilon
+        return inf if own is None else own / 2
+
     def next_look(self, t: int) -> int:
         look = max(t + 1, ceil(t * self.explorer.growth))
         return look if self.max_episodes is None else max(t, min(look, self.max_episodes))
@@ -235,12 +261,19 @@ class _Run:
             explorer.counts,
             explorer.certificate(self.epsilon),
             tuple(self.history),
-            {**self.source, **world.facts},
+            {**self.source, **world.facts, "own": self.own()},
             (self.mark,),
             explorer.recommendation,
             world.paid,
             world.recording,
         )
+
+    def own(self) -> dict[str, Any]:
+        """What the algorithm itself guarantees."""
+        explorer, epsilon = self.explorer, self.explorer.own_epsilon
+        met = epsilon is not None and self.epsilon is not None and epsilon <= self.epsilon
+        about = "heuristic, no guarantee" if explorer.heuristic else explorer.guarantee
+        return {"epsilon": epsilon, "met": met, "guarantee": about}
 
     def save(self, path: Path) -> None:
         begin = time.monotonic()
@@ -287,12 +320,16 @@ class _Run:
 
 def _fingerprint(value: Any) -> Any:
     """A JSON value by which options are compared with those of a checkpoint."""
+    if isinstance(value, str) and Path(value).suffix in ENDINGS and Path(value).is_file():
+        return hashlib.sha256(Path(value).read_bytes()).hexdigest()
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, ArrivalReward):
         value = np.concatenate([value.pointer, value.target, value.pay])
     if callable(value):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+        code = getattr(value, "__code__", None)
+        text = "" if code is None else hashlib.sha256(code.co_code + repr(code.co_consts).encode()).hexdigest()
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)} {text}"
     try:
         return hashlib.sha256(np.ascontiguousarray(value, dtype=float).tobytes()).hexdigest()
     except (TypeError, ValueError):

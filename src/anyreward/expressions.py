@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -44,8 +45,8 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "sqrt": (1, np.sqrt),
     "exp": (1, np.exp),
     "log": (1, np.log),
-    "min": (2, lambda *xs: reduce(np.minimum, xs)),
-    "max": (2, lambda *xs: reduce(np.maximum, xs)),
+    "min": (2, np.minimum),
+    "max": (2, np.maximum),
 }
 NAMES = {"s": "state", "a": "action", "h": "step"}
 
@@ -73,7 +74,9 @@ def _parse(text: str) -> ast.Expression:
     if len(text) > LONGEST:
         raise ValueError(f"the reward expression has {len(text)} characters: up to {LONGEST} are read. Give it as a table.")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about style, such as 1if: it is one number and a word
+            tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as problem:
         raise ValueError(f"the reward {text!r} is not an expression ({problem.msg}): write one, {EXAMPLE}.") from None
     except (ValueError, MemoryError, RecursionError):
@@ -119,7 +122,7 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
             return (~truth(operand)).astype(float)
         case ast.BoolOp(op=op, values=parts):
             join = np.logical_and if isinstance(op, ast.And) else np.logical_or
-            return reduce(join, [truth(part) for part in parts]).astype(float)
+            return reduce(lambda whole, part: join(whole, truth(part)), parts[1:], truth(parts[0])).astype(float)
         case ast.IfExp(test=test, body=body, orelse=otherwise):
             return np.where(truth(test), of(body), of(otherwise))
         case ast.Compare(left=left, ops=ops, comparators=rights):
@@ -128,7 +131,8 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
             least, function = FUNCTIONS[name]
             if len(args) < least or (least == 1 and len(args) > 1):
                 raise ValueError(f"the reward {text!r} calls {name} with {len(args)} arguments, which is not how many it takes.")
-            return function(*(np.float64(1) * of(arg) for arg in args))
+            first = function(np.float64(1) * of(args[0])) if least == 1 else np.float64(1) * of(args[0])
+            return reduce(lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first)  # one at a time: small
     raise ValueError(f"the reward {text!r} has a part that rewards cannot have ({type(node).__name__}): write one {EXAMPLE}.")
 
 
@@ -142,16 +146,21 @@ def _number(number: float, text: str) -> np.float64:
 def _chain(left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr], of: Callable[[ast.expr], Any], text: str) -> Any:
     """a < b < c, and a in (1, 2)."""
     result: Any = True
+    here = of(left)
     for op, right in zip(ops, rights, strict=True):
         if isinstance(op, ast.In | ast.NotIn):
             if not isinstance(right, ast.Tuple | ast.List | ast.Set):
                 raise ValueError(f"the reward {text!r} has an 'in' that is not followed by numbers in brackets.")
-            here = of(left)
-            among = reduce(np.logical_or, [here == of(item) for item in right.elts], np.False_)
+            among: Any = np.False_
+            for item in right.elts:
+                among = np.logical_or(among, here == of(item))
             result = np.logical_and(result, ~np.asarray(among) if isinstance(op, ast.NotIn) else among)
+            if right is not rights[-1]:
+                raise ValueError(f"the reward {text!r} goes on after 'in (...)': put brackets around it.")
         elif type(op) in COMPARE:
-            result = np.logical_and(result, COMPARE[type(op)](of(left), of(right)))
+            there = of(right)
+            result = np.logical_and(result, COMPARE[type(op)](here, there))
+            here = there
         else:
             raise ValueError(f"the reward {text!r} compares in a way that rewards cannot ({type(op).__name__}).")
-        left = right
     return np.asarray(result).astype(float)

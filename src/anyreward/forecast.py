@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
+from math import exp, log
 
+LARGEST = 200.0  # the logarithm of a number of episodes that nobody will play
 FEWEST = 8  # looks to fit a line through
 
 
@@ -25,8 +26,11 @@ def episodes_for(history: Sequence[tuple[int, float]], target: float) -> float |
     if len(recent) >= FEWEST:
         x, y = (sum(column) / len(recent) for column in zip(*recent, strict=True))
         spread = sum((a - x) ** 2 for a, _ in recent)
+        if spread == 0.0:
+            return None
         slope = sum((a - x) * (b - y) for a, b in recent) / spread
         if slope > -0.05:  # it does not fall yet
             return None
         slope = min(-0.5, max(slope, -1.5))
-    return last_t * (target / last) ** (1 / slope)
+    power = log(last_t) + (log(target) - log(last)) / slope
+    return exp(power) if power < LARGEST else None

@@ -102,7 +102,12 @@ class TabularMDP:
         return law / law.sum()
 
     def _checked_reward(self, reward: ArrayLike) -> np.ndarray:
-        r = np.asarray(reward, dtype=float)
+        try:
+            r = np.asarray(reward, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"reward is a {type(reward).__name__}: a model's own reward has to be an array of numbers."
+            ) from None
         S, A = self.n_states, self.n_actions
         if r.shape not in ((S,), (S, A)) and not (r.ndim == 3 and r.shape[1:] == (S, A)):
             raise ValueError(f"reward has shape {r.shape}: it has to be ({S},), ({S}, {A}) or (H, {S}, {A}).")
@@ -192,6 +197,13 @@ class TabularMDP:
         t, s, a, _ = np.ogrid[:T, :S, :A, :K]
         np.add.at(P, (t, s, a, self._successors), self._probabilities)
         return P if self.n_steps is not None else P[0]
+
+    def play_each(self, policies: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Plays one episode with each of the policies, (B, H, S) actions in range: states (B, H+1) and actions (B, H)."""
+        B, H, _ = policies.shape
+        states, actions = np.empty((B, H + 1), np.int64), np.empty((B, H), np.int64)
+        kernels.simulate.rollout_each(self.model, np.ascontiguousarray(policies, np.int64), rng, states, actions)
+        return states, actions
 
     def rollout(self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
         """Plays episodes under an (H, S) policy: states (episodes, H+1) and actions (episodes, H).

@@ -14,6 +14,7 @@ from .rewards import Reward
 from .setting import Setting
 
 ENDINGS = (".csv", ".json", ".npy")
+MOST_ROWS = 10**7
 COLUMNS = ("h", "s", "a", "next", "reward")
 
 
@@ -53,7 +54,8 @@ def _from_npy(path: Path, content: bytes, setting: Setting) -> np.ndarray:
         array = np.load(io.BytesIO(content), allow_pickle=False)
     except Exception:  # NumPy's parser raises whatever its parts raise
         raise ValueError(f"{path} is not a readable array of numbers: save one with numpy.save.") from None
-    return array.astype(float)
+    with np.errstate(all="ignore"):  # what is no number as a float is refused with its place, by the range check
+        return array.astype(float)
 
 
 def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:
@@ -78,14 +80,15 @@ def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:
 
 def _from_csv(path: Path, content: bytes, setting: Setting) -> Reward:
     try:
-        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        numbered = [(reader.line_num, row) for row in reader if row]
     except (UnicodeDecodeError, csv.Error):
         raise ValueError(f"{path} is not readable as CSV text.") from None
-    rows = [row for row in rows if row]
-    if not rows:
+    if not numbered:
         raise ValueError(f"{path} is empty: it needs a header and lines.")
+    rows = [row for _, row in numbered]
     header = [name.strip() for name in rows[0]]
-    for i, row in enumerate(rows[1:], start=2):
+    for i, row in numbered[1:]:
         if len(row) != len(header):
             raise ValueError(f"{path}, line {i}: it has {len(row)} values for {len(header)} columns.")
     if len(set(header)) < len(header):
@@ -97,7 +100,7 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
     """A reward from columns: dense over (h, s, a), or a sparse table on arrival."""
     unknown = [name for name in columns if name not in COLUMNS]
     if unknown or "reward" not in columns:
-        wrong = f"has the column {unknown[0]!r}" if unknown else "has no column 'reward'"
+        wrong = f"has the column {str(unknown[0])[:40]!r}" if unknown else "has no column 'reward'"
         raise ValueError(f"{path} {wrong}: the columns are reward and any of h, s, a and next.")
     lengths = {len(values) if isinstance(values, list) else -1 for values in columns.values()}
     if len(lengths) > 1 or -1 in lengths:
@@ -129,6 +132,9 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
 
 def _spread(table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
     """A sparse table on arrival with s and a, repeated over those that were no columns."""
+    lacking = [size for name, size in (("s", setting.n_states), ("a", setting.n_actions)) if name not in table]
+    if np.prod([len(table["reward"]), *lacking], dtype=float) > MOST_ROWS:
+        raise ValueError("the reward on arrival has too many transitions: name the states and actions that pay.")
     for name, size in (("s", setting.n_states), ("a", setting.n_actions)):
         if name not in table:
             rows = len(table["reward"])

@@ -111,7 +111,10 @@ def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
     shape = (H, S, A, S) if four else (H, S, A)
     if np.prod(shape, dtype=float) > MOST_CALLS:
         raise ValueError(f"reward is a function of {len(shape)} arguments with too many values, {shape}: give it as a table.")
-    return np.array([reward(*map(int, index)) for index in np.ndindex(*shape)], dtype=float).reshape(shape)
+    try:
+        return np.array([float(reward(*map(int, index))) for index in np.ndindex(*shape)], dtype=float).reshape(shape)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"reward is a function that does not give a number everywhere: {problem}.") from None
 
 
 def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[float, float] | None) -> ArrivalReward:
@@ -120,12 +123,17 @@ def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[
         raise ValueError(f"the column {missing[0]!r} of the reward table is missing: it needs s, a, next, reward and perhaps h.")
     T = H if "h" in table else 1
     columns = {name: np.asarray(table[name]) for name in ("h", "s", "a", "next", "reward") if name in table}
+    if any(values.ndim != 1 or len(values) != columns["reward"].size for values in columns.values()):
+        raise ValueError("the columns of the reward table have to be lists of equal length.")
     for name, bound in (("h", H), ("s", S), ("a", A), ("next", S)):
         if name in columns:
             values = columns[name]
             if not np.issubdtype(values.dtype, np.integer) or ((values < 0) | (values >= bound)).any():
                 raise ValueError(f"the column {name!r} of the reward table has to hold whole numbers from 0 to {bound - 1}.")
-    pay = columns["reward"].astype(float)
+    try:
+        pay = columns["reward"].astype(float)
+    except (TypeError, ValueError):
+        raise ValueError("the column 'reward' of the reward table has to hold numbers.") from None
     _check_range(pay, within)
     if within is not None and not within[0] <= 0.0 <= within[1]:
         raise ValueError(f"transitions that the reward table does not name pay 0, which is outside {within}.")

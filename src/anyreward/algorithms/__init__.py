@@ -1,21 +1,88 @@
 """Explorers: algorithms that propose a policy for the next episode (`ask`) and learn from what it met (`tell`).
 
-===============  ================================================================================
-`rf-trajectory`  `RFTrajectory`, greedy for the trajectory certificate: the default
-`rf-ucrl`        `RFUCRL`, the paper's reward-free algorithm (Kaufmann et al. 2021)
-`bpi-ucrl`       `BPIUCRL`, the paper's algorithm for one reward: best-policy identification
-===============  ================================================================================
+==================  ========================  ============================================================================
+name                class                     what it is
+==================  ========================  ============================================================================
+`rf-trajectory`     `RFTrajectory`            greedy for the trajectory certificate: the default
+`rf-ucrl`           `RFUCRL`                  the paper's reward-free algorithm (Kaufmann et al. 2021)
+`bpi-ucrl`          `BPIUCRL`                 the paper's algorithm for one reward: best-policy identification
+`random`            `RandomPolicy`            uniform actions
+`generative`        `Generative`              draws of every pair alike (Kearns & Singh 1998; Azar et al. 2012)
+`fiechter`          `Fiechter`                a rounded error index (Fiechter 1994), as published or repaired
+`rf-express`        `RFExpress`               reward-free with a 1/n bonus (Ménard et al. 2021)
+`jin2020`           `Jin2020`                 a regret minimiser for every (h, s), then a buffer of policies (Jin et al. 2020)
+`bpi-ucbvi`         `BPIUCBVI`                one reward, with variances (Ménard et al. 2021)
+`even-dar`          `EvenDar`                 one reward, action elimination (Even-Dar et al. 2006)
+`ucbvi`             `UCBVI`                   regret (Azar et al. 2017)
+`euler`             `EULER`                   regret (Zanette & Brunskill 2019)
+`ucrl2`             `UCRL2`                   regret, L1 balls (Jaksch et al. 2010)
+`kl-ucrl`           `KLUCRL`                  regret, KL balls (Filippi et al. 2010)
+`opt-qlearning`     `OptimisticQLearning`     regret, without a model (Jin et al. 2018)
+`regret-uniform`    `RegretUniform`           from regret to a policy: one of those played (Jin et al. 2018)
+`regret-instances`  `RegretInstances`         from regret to a policy: the best of several runs (Kaufmann et al. 2021)
+==================  ========================  ============================================================================
 
 A new algorithm is a new file with a subclass of `Explorer` and a line here.
 """
 
 from __future__ import annotations
 
+from .bpi_ucbvi import BPIUCBVI
 from .bpi_ucrl import BPIUCRL
+from .euler import EULER
+from .even_dar import EvenDar
 from .explorer import Explorer
+from .fiechter import Fiechter
+from .from_regret import RegretInstances, RegretUniform
+from .generative import Generative
+from .jin2020 import Jin2020
+from .kl_ucrl import KLUCRL
+from .opt_qlearning import OptimisticQLearning
+from .random_policy import RandomPolicy
+from .rf_express import RFExpress
 from .rf_trajectory import RFTrajectory
 from .rf_ucrl import RFUCRL
+from .ucbvi import UCBVI
+from .ucrl2 import UCRL2
 
-ALGORITHMS: dict[str, type[Explorer]] = {"rf-trajectory": RFTrajectory, "rf-ucrl": RFUCRL, "bpi-ucrl": BPIUCRL}
+ALGORITHMS: dict[str, type[Explorer]] = {
+    "rf-trajectory": RFTrajectory,
+    "rf-ucrl": RFUCRL,
+    "bpi-ucrl": BPIUCRL,
+    "random": RandomPolicy,
+    "generative": Generative,
+    "fiechter": Fiechter,
+    "rf-express": RFExpress,
+    "jin2020": Jin2020,
+    "bpi-ucbvi": BPIUCBVI,
+    "even-dar": EvenDar,
+    "ucbvi": UCBVI,
+    "euler": EULER,
+    "ucrl2": UCRL2,
+    "kl-ucrl": KLUCRL,
+    "opt-qlearning": OptimisticQLearning,
+    "regret-uniform": RegretUniform,
+    "regret-instances": RegretInstances,
+}
 
-__all__ = ["ALGORITHMS", "BPIUCRL", "RFUCRL", "Explorer", "RFTrajectory"]
+__all__ = [
+    "ALGORITHMS",
+    "BPIUCBVI",
+    "BPIUCRL",
+    "EULER",
+    "KLUCRL",
+    "RFUCRL",
+    "UCBVI",
+    "UCRL2",
+    "EvenDar",
+    "Explorer",
+    "Fiechter",
+    "Generative",
+    "Jin2020",
+    "OptimisticQLearning",
+    "RFExpress",
+    "RFTrajectory",
+    "RandomPolicy",
+    "RegretInstances",
+    "RegretUniform",
+]

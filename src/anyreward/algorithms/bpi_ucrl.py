@@ -64,6 +64,7 @@ class BPIUCRL(Explorer):
     """
 
     goal = "best policy"
+    needs_reward = True
     guarantee = "its recommendation epsilon-optimal for the reward at the stop"
     reference = "Kaufmann et al. 2021"
 
@@ -151,6 +152,7 @@ class BPIUCRL(Explorer):
             log_laws=log(laws / delta),
             reward_level=log(pairs / delta),
             random_start=setting.initial_state is None,
+            l1=False,
         )
 
     def _fit(self) -> None:
@@ -308,6 +310,10 @@ class BPIUCRL(Explorer):
             return 1.0 + far[0], far[1]
         top = float(self._pay[0, s].max())
         return top + far[0], top + far[1]
+
+    @property
+    def own_epsilon(self) -> float | None:
+        return 2 * self.error_bound
 
     @property
     def error_bound(self) -> float:

@@ -43,6 +43,9 @@ class Explorer(ABC):
     goal: ClassVar[str] = "reward-free"  # or best policy, regret, generative
     guarantee: ClassVar[str] = "its atlas is certified by the bounds"
     reference: ClassVar[str] = ""
+    needs_reward: ClassVar[bool] = False  # whether it is for one reward; `explore` gives it the model's own if it gets none
+    needs_budget: ClassVar[bool] = False  # whether it has to know the number of episodes beforehand, as `budget`
+    heuristic = False  # whether its constants are not those of its guarantee
 
     def __init__(
         self,
@@ -126,6 +129,14 @@ class Explorer(ABC):
     @property
     def recommendation(self) -> np.ndarray | None:
         """The policy recommended for the one reward that is explored for, (H, S); None if there is none."""
+        return None
+
+    @property
+    def own_epsilon(self) -> float | None:
+        """What the algorithm's own theorem guarantees now, with probability 1 - delta; None if it guarantees nothing.
+
+        For a reward-free algorithm: every plan is this good. For one with a reward: its recommendation is.
+        """
         return None
 
     @property

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import kernels
+from ..bounds import TightBound
 from .greedy import GreedyExplorer
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class RFTrajectory(GreedyExplorer):
 
     guarantee = "every plan epsilon-optimal at the stop (trajectory certificate)"
     reference = "docs/theory.md"
+
+    @property
+    def own_epsilon(self) -> float | None:
+        """Twice the tight bound, whatever it is stopped by."""
+        bound = self.bound if isinstance(self.bound, TightBound) else TightBound()
+        return 2 * bound(self.counts, self.delta)
 
     def rule(self) -> Rule:
         setting, H = self.setting, self.setting.horizon

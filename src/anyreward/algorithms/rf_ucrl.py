@@ -48,5 +48,10 @@ class RFUCRL(GreedyExplorer):
         return paper_rule(self.setting, self.delta, self.clip)
 
     @property
+    def own_epsilon(self) -> float | None:
+        """Twice the paper's bound, whatever it is stopped by."""
+        return 2 * PaperBound(self.clip)(self.counts, self.delta)
+
+    @property
     def follows_its_bound(self) -> bool:
         return isinstance(self.bound, PaperBound) and self.bound.clip == self.clip

@@ -10,6 +10,8 @@
 `ball`       the largest and smallest expectation over a KL ball
 `robust`     planning over KL balls
 `bpi`        the BPI-UCRL indices: upper and lower values of one reward on visited nodes
+`optimism`   the indices of the rivals: UCB-VI, EULER, Even-Dar, BPI-UCBVI, RF-Express, Fiechter, optimistic Q-learning
+`phases`     UCRL in phases: UCRL2 and KL-UCRL
 `trajectory` the trajectory certificate: a backward pass, the search over multipliers
 `compiled`   how they are compiled and cached
 ===========  =======================================================================================
@@ -28,9 +30,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import ball, bpi, greedy, radii, rf, robust, simulate, table, trajectory
+    from . import ball, bpi, greedy, optimism, phases, radii, rf, robust, simulate, table, trajectory
 
-__all__ = ["ball", "bpi", "greedy", "radii", "rf", "robust", "simulate", "table", "trajectory"]
+__all__ = ["ball", "bpi", "greedy", "optimism", "phases", "radii", "rf", "robust", "simulate", "table", "trajectory"]
 
 
 def __getattr__(name: str) -> ModuleType:

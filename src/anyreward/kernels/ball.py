@@ -83,3 +83,25 @@ def gap(seen, begin, size, n, g, c, u):
             break
         u = nearer
     return min(best, mean) * keep, u
+
+
+@loop
+def gap_l1(seen, begin, size, n, g, d):
+    """The smallest sum_k p_k g_k over laws within d of the empirical one in L1, g >= 0; mass may leave for one with g = 0.
+
+    d/2 of the mass leaves, from the largest g first. g is used up.
+    """
+    total, leaving = 0.0, min(1.0, 0.5 * d)
+    for k in range(size):
+        total += seen[begin + k] / n * g[k]
+    while leaving > 0.0:
+        worst = 0
+        for k in range(1, size):
+            worst = k if g[k] > g[worst] else worst
+        if g[worst] <= 0.0:
+            break
+        mass = min(leaving, seen[begin + worst] / n)
+        total -= mass * g[worst]
+        leaving -= mass
+        g[worst] = -1.0
+    return max(0.0, total)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .ball import gap
+from .ball import gap, gap_l1
 from .compiled import allocates, inlined, loop
 from .episode import play
 from .greedy import episode_key
@@ -61,6 +61,7 @@ class Constants(NamedTuple):
     log_laws: float
     reward_level: float  # log(laws / delta) for the means of random rewards
     random_start: bool
+    l1: bool  # balls of the L1 norm instead of KL
 
 
 @loop
@@ -89,8 +90,8 @@ def best_blind(rewards, node_of, layer, h, side):
 
 
 @loop
-def ball_value(table, row, radius, most, V, plane, far, sign, u, g):
-    """far -+ gap: the extreme expectation of V over the ball of a row, and the u of the search."""
+def ball_value(table, row, radius, most, V, plane, far, sign, u, g, l1):
+    """far -+ gap: the extreme expectation of V over the ball of a row, KL or L1, and the u of the search."""
     begin, size = np.int64(table.first[row]), np.int64(table.size[row])
     if size >= most:
         far = V[plane, table.target[begin]]
@@ -98,6 +99,8 @@ def ball_value(table, row, radius, most, V, plane, far, sign, u, g):
             far = sign * max(sign * far, sign * V[plane, table.target[e]])
     for k in range(size):
         g[k] = sign * (far - V[plane, table.target[begin + k]])
+    if l1:
+        return far - sign * gap_l1(table.seen, begin, size, float(table.n[row]), g, radius), u
     smaller, u = gap(table.seen, begin, size, float(table.n[row]), g, radius, u)
     return far - sign * smaller, u
 
@@ -117,7 +120,7 @@ def sweep(table, sides, rewards, constants, g):
     node_of, state, following, head = table.node_of, table.state, table.following, table.head
     first, size, target, known = table.first, table.size, table.target, table.known
     Q, V, best, ties, Q_lo, V_lo, u, far, radius, dirty, moved = sides
-    gamma, H, A, most = constants.discount, constants.horizon, constants.n_actions, constants.most
+    gamma, H, A, most, l1 = constants.discount, constants.horizon, constants.n_actions, constants.most, constants.l1
     far_moved = False
     for h in range(H - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
@@ -143,10 +146,10 @@ def sweep(table, sides, rewards, constants, g):
                         up, lo = V[plane_next, stay], V_lo[plane_next, stay]
                     elif size[row] > 0 and h < H - 1:
                         up, u[0, plane, row] = ball_value(
-                            table, row, radius[row], most, V, plane_next, far_up, 1.0, u[0, plane, row], g
+                            table, row, radius[row], most, V, plane_next, far_up, 1.0, u[0, plane, row], g, l1
                         )
                         lo, u[1, plane, row] = ball_value(
-                            table, row, radius[row], most, V_lo, plane_next, far_lo, -1.0, u[1, plane, row], g
+                            table, row, radius[row], most, V_lo, plane_next, far_lo, -1.0, u[1, plane, row], g, l1
                         )
                     Q[plane, row] = reward_bounds(rewards, h, s, a, row, 0) + gamma * up
                     Q_lo[plane, row] = reward_bounds(rewards, h, s, a, row, 1) + gamma * lo
@@ -174,8 +177,8 @@ def start_values(table, sides, constants, initial_state, g):
         if table.n[0] == 0:
             return sides.far[0, 0], sides.far[1, 0]
         S = constants.n_states
-        up, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V, 0, sides.far[0, 0], 1.0, 0.0, g)
-        lo, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V_lo, 0, sides.far[1, 0], -1.0, 0.0, g)
+        up, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V, 0, sides.far[0, 0], 1.0, 0.0, g, constants.l1)
+        lo, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V_lo, 0, sides.far[1, 0], -1.0, 0.0, g, constants.l1)
         return up, lo
     node = table.node_of[0, initial_state]
     if node == 0:

@@ -75,6 +75,13 @@ def rollout(model, policy, rng, states, actions):
 
 
 @loop
+def rollout_each(model, policies, rng, states, actions):
+    """Plays one episode under each of the policies (B, H, S) into states (B, H+1) and actions (B, H)."""
+    for b in range(len(policies)):
+        rollout(model, policies[b], rng, states[b : b + 1], actions[b : b + 1])
+
+
+@loop
 def visits(model, policy, rng, episodes, out):
     """Plays episodes and counts only where they end, out (S,): the speed of pure simulation."""
     H = policy.shape[0]

@@ -1,0 +1,82 @@
+"""Action elimination, model-based (Even-Dar, Mannor & Mansour 2006), in a finite-horizon form with known rewards.
+
+    e_h(n) = gamma sigma_{H-1-h} sqrt(log(pi^2 S A (H-1) n^2 / (3 delta)) / (2 n))                                  (steps from 0)
+    Q_up   = min(r + gamma sigma_{H-1-h}, r + gamma p_hat V_up + e),   V_up = max_a Q_up
+    Q_lo   = max(r, r + gamma p_hat V_lo - e),                         V_lo = max_a Q_lo        (the first of both without data)
+
+Sampling         play argmax_a Q_up.
+Elimination      a is out in (h, s) once Q_up(a) < V_lo.
+Stopping         once Q_up - Q_lo <= epsilon / sigma_H for all (h, s) and all actions that are left.
+Recommendation   argmax_a Q_lo.
+
+Guarantee. For each (h, s, a) the successors are independent draws and V*_{h+1} is one fixed function with values in [0,
+sigma_{H-1-h}]: Hoeffding's inequality at every n, with 6/(pi^2 n^2) of the share of delta, bounds gamma |(p_hat - p) V*| by e,
+for all at once with probability 1 - delta; as p_hat is monotone, Q_lo <= Q* <= Q_up follows backwards. So the best action is
+never eliminated, and at the stop each recommended action loses at most epsilon / sigma_H, which add up to epsilon over an
+episode. Pooled counts serve H-1 functions, so the union stays S A (H-1). A narrow interval at the start alone would certify
+nothing: V*(s_1) is then known, but the value of no policy. Hence a state that cannot be reached keeps it from stopping for
+ever: give max_episodes.
+
+The original is for discounted problems (V_max sqrt(ln(c t^2 S A/delta)/n), c from memory, and epsilon (1-gamma)/2): this form
+was derived.
+"""
+
+from __future__ import annotations
+
+from math import inf, log, pi
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from ..rewards import Reward
+from ..setting import Setting
+from .optimistic import OptimisticExplorer, RewardedExplorer
+
+
+class EvenDar(OptimisticExplorer, RewardedExplorer):
+    """Action elimination as ask and tell; see `OptimisticExplorer` for options."""
+
+    goal = "best policy"
+    guarantee = "its recommendation epsilon-optimal at the stop; stops only if every state is reached"
+    reference = "Even-Dar et al. 2006"
+    blind_by_reward = True
+
+    def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
+        super().__init__(setting, reward, **options)
+
+    def rule(self) -> kernels.optimism.Rule:
+        setting = self.setting
+        laws = setting.n_states * setting.n_actions * max(1, setting.horizon - 1)
+        return self._rule_of(kernels.optimism.EVEN_DAR, log(pi**2 * laws / (3 * self.delta)))
+
+    def _blank(self) -> np.ndarray:
+        return self._reward + self.setting.discount * self.setting.sigma[:-1][::-1, None, None]
+
+    @property
+    def _reward(self) -> np.ndarray:
+        setting = self.setting
+        return np.broadcast_to(self.reward, (setting.horizon, setting.n_states, setting.n_actions))
+
+    @property
+    def lower_index(self) -> np.ndarray:
+        """Q_lo, (H, S, A)."""
+        return self.dense(self._indices.Q_lo, self._reward)
+
+    @property
+    def recommendation(self) -> np.ndarray:
+        """The policy that is greedy for the lower index, (H, S)."""
+        return self.lower_index.argmax(axis=2)
+
+    @property
+    def own_epsilon(self) -> float | None:
+        """sigma_H times the widest interval of an action that is left, in any state at any step; of step 0 only the start's."""
+        if self.heuristic:
+            return None
+        up, lo = self.index, self.lower_index
+        width = np.where(up >= lo.max(axis=2, keepdims=True), up - lo, 0.0)
+        width[np.isneginf(up)] = 0.0
+        if self.setting.initial_state is not None:
+            width[0] = width[0, self.setting.initial_state]
+        widest = float(width.max())
+        return None if widest == inf else widest * float(self.setting.sigma[-1]) * (1 + 1e-12)

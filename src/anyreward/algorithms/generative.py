@@ -1,0 +1,100 @@
+"""The agent with a generative model (Kearns & Singh 1998; Azar, Munos & Kappen 2012): it may draw a successor of any pair.
+
+Sampling   an episode is worth H draws. They go round all pairs, (h, s, a), or (s, a) when stationary, in a random order that is
+           new in each round: after any number of draws every pair has n or n + 1 of them, the leftovers spread at random.
+Planning   for any reward, backward induction on p_hat.
+
+Guarantee: with n draws of every pair RF-UCRL's index is the same everywhere, so `draws_for` needs no data:
+
+    E_h = min(w_h, w_h sqrt(2 beta(n)/n) + gamma E_{h+1}),   w_h = gamma sigma_{H-1-h} (steps from 0);   E_0 <= epsilon/2.
+
+(Derived from Lemma 1 of Kaufmann et al. The constants 68 and 12 that are quoted for Azar et al. are from memory and are not
+used.)
+
+Where there is no model to draw from, with `ask` and `tell`, it is the random policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..confidence import paper_beta
+from ..setting import Setting, positive, probability
+from .random_policy import RandomPolicy
+
+if TYPE_CHECKING:
+    from ..mdp import TabularMDP
+
+MOST_DRAWS = 2**53
+
+
+class Generative(RandomPolicy):
+    """Draws of every pair alike. It needs a `TabularMDP`: an environment has to be walked through."""
+
+    goal = "generative"
+    guarantee = "every plan epsilon-optimal with `draws_for` draws of every pair"
+    reference = "Kearns & Singh 1998; Azar et al. 2012"
+
+    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
+        """Draws as many transitions as these episodes have, and as many starts."""
+        setting = self.setting
+        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        steps = 1 if setting.stationary else H
+        episodes = min(episodes, self.counts.until_booking)
+        pairs, begin = steps * S * A, self.episodes * H
+        draws = np.zeros(pairs, np.int64)
+        left = episodes * H
+        while left > 0:  # whole rounds at once, the first and the last one in parts
+            turn, place = divmod(begin, pairs)
+            if place == 0 and left >= pairs:
+                draws += left // pairs
+                begin, left = begin + left // pairs * pairs, left % pairs
+                continue
+            order = np.random.default_rng([self.seed, 7, turn]).permutation(pairs)
+            part = min(left, pairs - place)
+            draws[order[place : place + part]] += 1
+            begin, left = begin + part, left - part
+        taken = np.flatnonzero(draws)
+        h, pair = np.divmod(taken, S * A)
+        t = np.minimum(h, len(mdp._probabilities) - 1)
+        successors = mdp._successors.reshape(len(mdp._successors), S * A, -1)[t, pair]
+        times = rng.multinomial(draws[taken], mdp._probabilities.reshape(len(mdp._probabilities), S * A, -1)[t, pair])
+        i, k = np.nonzero(times)
+        moves = np.column_stack([h[i], pair[i] // A, pair[i] % A, successors[i, k], times[i, k]])
+        starts = np.flatnonzero(mdp.initial)
+        drawn = rng.multinomial(episodes, mdp.initial[starts])
+        first = np.column_stack([np.full(len(starts), -1), np.zeros((len(starts), 2), np.int64), starts, drawn])
+        self.counts._record(np.concatenate([first[drawn > 0], moves]).astype(np.int64))
+        self.counts.book_if_due()
+        self._index._fit()
+        return False
+
+
+def draws_for(setting: Setting, epsilon: float, delta: float = 0.1) -> int:
+    """The fewest draws of every (h, s, a), or (s, a) when stationary, with which every plan for every reward is epsilon-optimal.
+
+    The start is taken to be known.
+    """
+    epsilon, delta = positive(epsilon, "epsilon"), probability(delta, "delta")
+    w = setting.discount * setting.sigma[:-1][::-1]
+
+    def error(n: int) -> float:
+        radius = np.sqrt(2 * paper_beta(np.array([n]), setting, delta)[0] / n)
+        E = 0.0
+        for weight in w[::-1]:
+            E = min(weight, weight * radius + setting.discount * E)
+        return float(E)
+
+    if w[0] <= epsilon / 2:
+        return 0
+    low, high = 0, 1
+    while error(high) > epsilon / 2:
+        low, high = high, 2 * high
+        if high > MOST_DRAWS:
+            raise ValueError(f"epsilon is {epsilon:g}: it would take more than 2^53 draws of every pair.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if error(middle) > epsilon / 2 else (low, middle)
+    return high

@@ -1,0 +1,226 @@
+"""Explorers with an index of their own and a full backward pass after every episode: what the rivals have in common.
+
+Every one plays the greedy policy of its index. Its own guarantee, where one is proved with its constants, is `own_epsilon`; a
+`scale` other than 1 multiplies its bonuses, as people do to make them practical, and withdraws it. The certificate of the atlas
+is ours, from the counts: it holds whatever the constants are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from ..counts import grown
+from ..index import NOTHING
+from ..mdp import TabularMDP
+from ..rewards import ArrivalReward, Reward, as_reward
+from ..setting import Setting, positive, whole_number
+from .explorer import Explorer
+
+CHUNK = 5_000
+
+
+class RewardedExplorer(Explorer):
+    """An explorer for one known reward. `reward` has values in [0, 1]: (S,), (S, A), (H, S, A) or a function (h, s, a)."""
+
+    needs_reward = True
+
+    def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
+        super().__init__(setting, **options)
+        if reward is None:
+            raise ValueError(f"reward is not given: {type(self).__name__} needs the reward that it is to do well for.")
+        given = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon, (0.0, 1.0))
+        if isinstance(given, ArrivalReward):
+            raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
+        self.reward = np.array(given[:1] if np.ndim(reward) in (1, 2) and not callable(reward) else given)
+
+
+class OptimisticExplorer(Explorer):
+    """Plays the greedy policy of an index (`kernels.optimism`); a subclass gives its constants, `rule`.
+
+    Parameters
+    ----------
+    scale
+        Multiplies the bonuses. 1 is what is proved; any other number is a heuristic without a guarantee of its own.
+    ties
+        `"random"`: one of the maximisers, drawn anew after every episode; or `"first"`.
+    setting, delta, bounds, max_successors, transfer, seed, growth
+        See `Explorer`.
+    """
+
+    blind_by_reward = False  # whether a state without data is played by what its actions pay
+    reward = np.zeros((1, 1, 1))
+
+    def __init__(self, setting: Setting, *args: Any, scale: float = 1.0, ties: str = "random", **options: Any) -> None:
+        super().__init__(setting, *args, **options)
+        if ties not in ("random", "first"):
+            raise ValueError(f"ties is {ties!r}: it has to be 'random' or 'first'.")
+        self.scale, self.heuristic = positive(scale, "scale"), scale != 1.0
+        self._seed_key = self._tie_key(ties)
+        planes, N, A = (setting.horizon + 1 if setting.stationary else 1), len(self.counts._table.state), setting.n_actions
+        self._greedy = kernels.greedy.Greedy(
+            Q=np.zeros((planes, N * A)),
+            V=np.zeros((planes, N)),
+            best=np.zeros((planes, N), np.uint32),
+            ties=np.zeros((planes, N), np.uint32),
+            unvisited=np.zeros(setting.horizon + 1),
+        )
+        self._indices = kernels.optimism.Indices(
+            Q_lo=np.zeros((planes, N * A)), V_lo=np.zeros((planes, N)), G=np.zeros((planes, N)), met=np.zeros((planes, N))
+        )
+        self._rows = kernels.optimism.Rows(np.zeros(N * A), np.zeros(N * A))
+        self._rule = self.rule()
+        self._prior = self.reward if self.blind_by_reward else NOTHING
+        self._scratch = np.zeros(setting.horizon + 1, np.uint32), np.zeros(setting.horizon, np.uint32)
+        kernels.optimism.refresh(self.counts._table, self._greedy, self._indices, self._rows, self.reward, self._rule)
+
+    @abstractmethod
+    def rule(self) -> kernels.optimism.Rule:
+        """The constants of the index."""
+
+    def _rule_of(self, kind: int, level: float, **constants: Any) -> kernels.optimism.Rule:
+        setting = self.setting
+        by_step = setting.n_states * (1 if setting.stationary else setting.horizon)
+        fields = {"grain": 1.0, "size": float(by_step), "time_uniform": False, **constants}
+        return kernels.optimism.Rule(
+            kind=kind,
+            horizon=setting.horizon,
+            n_states=setting.n_states,
+            n_actions=setting.n_actions,
+            discount=setting.discount,
+            scale=float(self.scale),
+            level=float(level),
+            cap=setting.sigma[:-1][::-1].copy(),
+            **fields,
+        )
+
+    def _fit(self) -> None:
+        """Lets the arrays follow the table."""
+        N, A = len(self.counts._table.state), self.setting.n_actions
+        if self._greedy.V.shape[1] < N:
+            self._greedy = self._greedy._replace(**{k: grown(getattr(self._greedy, k), N * A if k == "Q" else N) for k in NODES})
+            size = {"Q_lo": N * A}
+            self._indices = type(self._indices)(**{k: grown(v, size.get(k, N)) for k, v in self._indices._asdict().items()})
+            self._rows = type(self._rows)(*(grown(rows, N * A) for rows in self._rows))
+
+    def ask(self) -> np.ndarray:
+        """The greedy policy of the index, (H, S)."""
+        return self._policy(kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes))
+
+    def _policy(self, key: int) -> np.ndarray:
+        node_of, H = self.counts._table.node_of, self.setting.horizon
+        return kernels.greedy.policy(self._greedy, self._prior, self.setting.n_actions, node_of, H, np.uint64(key))
+
+    def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
+        i = 0
+        while i < len(states):
+            step = min(256, self.counts.until_booking)
+            self.counts.reserve(step * states.shape[1])
+            self._fit()
+            kernels.optimism.learn(
+                self.counts._table, self._greedy, self._indices, self._rows, self.reward, self._rule,
+                states[i : i + step], actions[i : i + step],
+            )  # fmt: skip
+            self.counts.book_if_due()
+            i += step
+
+    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
+        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
+        self.counts.reserve(64 * (self.setting.horizon + 1))
+        self._fit()
+        kernels.optimism.run(
+            mdp.model, self.counts._table, self._greedy, self._indices, self._rows, self._prior, self.reward, self._rule,
+            np.uint64(self._seed_key), rng, min(episodes, CHUNK, self.counts.until_booking), *self._scratch,
+        )  # fmt: skip
+        self.counts.book_if_due()
+        return False
+
+    def play_noted(
+        self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, policies: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Plays and learns from episodes of a known model, and returns their states, actions and, if asked for, policies."""
+        H, S = self.setting.horizon, self.setting.n_states
+        states, actions = np.empty((episodes, H + 1), np.int64), np.empty((episodes, H), np.int64)
+        played = np.empty((episodes if policies else 0, H, S), np.int32)
+        done = 0
+        while done < episodes:
+            self.counts.reserve(64 * (H + 1))
+            self._fit()
+            end = done + min(episodes - done, self.counts.until_booking)
+            done += kernels.optimism.run_noted(
+                mdp.model, self.counts._table, self._greedy, self._indices, self._rows, self._prior, self.reward, self._rule,
+                np.uint64(self._seed_key), rng, self._scratch[0], states[done:end], actions[done:end], played[done:end],
+            )  # fmt: skip
+            self.counts.book_if_due()
+        return states, actions, played
+
+    def _start(self, values: np.ndarray, blank: float) -> float:
+        """An entry of step 0 in the start state; infinite if the start is not known."""
+        s = self.setting.initial_state
+        if s is None:
+            return inf
+        node = self.counts._table.node_of[0, s]
+        return float(values[0, node]) if node else blank
+
+    def dense(self, values: np.ndarray, blank: Any) -> np.ndarray:
+        """An index of every pair, (H, S, A); `blank` (H,) or (H, S, A) where there is no data. For looking, not for loops."""
+        setting, node_of = self.setting, self.counts._table.node_of
+        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        out = np.broadcast_to(np.asarray(blank, float).reshape((H, 1, 1) if np.ndim(blank) == 1 else (H, S, A)), (H, S, A)).copy()
+        for h in range(H):
+            nodes = node_of[min(h, len(node_of) - 1)].astype(np.int64)
+            met = np.flatnonzero(nodes)
+            out[h, met] = values[min(h, len(values) - 1)].reshape(-1, A)[nodes[met]]
+        return out
+
+    @property
+    def index(self) -> np.ndarray:
+        """The index of every pair, (H, S, A)."""
+        return self.dense(self._greedy.Q, self._blank())
+
+    def _blank(self) -> np.ndarray:
+        """The index of pairs without data, (H,) or (H, S, A)."""
+        return self._greedy.unvisited[:-1]
+
+    def state(self) -> dict[str, np.ndarray]:
+        N, A = int(self.counts._table.used[0]), self.setting.n_actions
+        settled = (self._greedy.ties[:, :N] > 0).astype(np.uint8)
+        kept = {k: v[:, : N * A if k == "Q_lo" else N].copy() for k, v in self._indices._asdict().items()}
+        return {**super().state(), **kept, "Q": self._greedy.Q[:, : N * A].copy(), "settled": settled}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        super().restore(state)
+        self._fit()
+        N, A, greedy = int(self.counts._table.used[0]), self.setting.n_actions, self._greedy
+        places = [(v[:, : N * A if k == "Q_lo" else N], k) for k, v in self._indices._asdict().items()]
+        for place, name in [*places, (greedy.Q[:, : N * A], "Q")]:
+            if state[name].shape != place.shape or np.isnan(state[name]).any():
+                raise ValueError("its index is damaged.")
+            place[...] = state[name]
+        if state["settled"].shape != (len(greedy.V), N):
+            raise ValueError("its index is damaged.")
+        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.best, greedy.ties, A, N, state["settled"].astype(np.uint8))
+        kernels.optimism.renew_all(self.counts._table, self._rows, self._rule)
+
+
+NODES = ("Q", "V", "best", "ties")
+
+
+def only_undiscounted(setting: Setting, name: str) -> None:
+    """Raises if there is a discount, for algorithms that are not made for one."""
+    if setting.discount != 1.0:
+        raise ValueError(f"discount is {setting.discount:g}: {name} is for problems without a discount.")
+
+
+def transitions(budget: int | None, setting: Setting, name: str) -> int:
+    """T = K H for algorithms that have to know it beforehand."""
+    if budget is None:
+        raise ValueError(f"budget is not given: {name} has to know beforehand how many episodes there will be.")
+    episodes = whole_number(budget, "budget")
+    if episodes < 1:
+        raise ValueError(f"budget is {episodes}: it has to be at least 1.")
+    return episodes * setting.horizon

@@ -1,0 +1,62 @@
+"""UCB-VI (Azar, Osband & Munos 2017): regret for one known reward, by optimism about the value and not about the law.
+
+    Q_h(s,a) = min(Q_h of the episode before, H, r_h(s,a) + sum_s' p_hat(s'|s,a) V_{h+1}(s') + b),  H without data;  V = max_a Q
+
+    hoeffding  b = 7 H L / sqrt(n)
+    bernstein  b = sqrt(8 L Var_p_hat(V_{h+1}) / n) + 14 H L / (3 n)
+                   + sqrt( (8/n) sum_y p_hat(y) min(100^2 H^3 S^2 A L^2 / N_{h+1}(y), H^2) ),   N_h(y): visits of y at step h
+    L = log(5 S A T / delta), T = K H with K episodes in all, fixed beforehand
+
+With counts by step, S is S H throughout: (h, s) are then the states of a stationary problem.
+
+Guarantee: regret of order sqrt(H S A T) with Bernstein's bonus, H sqrt(S A T) with Hoeffding's; no certificate of a policy. For
+Hoeffding's, Q >= Q* was derived (H sqrt(L/n) would do). For Bernstein's it is taken on trust: the constants are from memory and
+public implementations (one has H^2 where this has H^3), and a direct proof would need 8 L in front of the last sum. No
+discount.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+from .. import kernels
+from ..rewards import Reward
+from ..setting import Setting
+from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
+
+
+class UCBVI(OptimisticExplorer, RewardedExplorer):
+    """UCB-VI as ask and tell.
+
+    Parameters
+    ----------
+    reward
+        The reward, with values in [0, 1].
+    budget
+        How many episodes there will be, K.
+    bonus
+        `"bernstein"` or `"hoeffding"`.
+    setting, delta, bounds, scale, ties, seed, growth
+        See `OptimisticExplorer`.
+    """
+
+    goal = "regret"
+    guarantee = "regret ~ sqrt(H S A T) (bernstein), H sqrt(S A T) (hoeffding)"
+    reference = "Azar et al. 2017"
+    needs_budget = True
+
+    def __init__(
+        self, setting: Setting, reward: Reward = None, *, budget: int | None = None, bonus: str = "bernstein", **options: Any
+    ) -> None:
+        only_undiscounted(setting, "UCB-VI")
+        if bonus not in ("bernstein", "hoeffding"):
+            raise ValueError(f"bonus is {bonus!r}: it has to be 'bernstein' or 'hoeffding'.")
+        self.bonus, self.transitions = bonus, transitions(budget, setting, "UCB-VI")
+        super().__init__(setting, reward, **options)
+
+    def rule(self) -> kernels.optimism.Rule:
+        setting = self.setting
+        states = setting.n_states * (1 if setting.stationary else setting.horizon)
+        kind = kernels.optimism.BERNSTEIN if self.bonus == "bernstein" else kernels.optimism.HOEFFDING
+        return self._rule_of(kind, log(5 * states * setting.n_actions * self.transitions / self.delta))

@@ -1,0 +1,26 @@
+"""UCRL2 (Jaksch, Ortner & Auer 2010), in its finite-horizon form with known rewards; see `phased`.
+
+    ball: ||p - p_hat||_1 <= sqrt(14 S log(2 A t / delta) / max(1, n)),   t transitions when the phase began
+
+Guarantee: regret, D S sqrt(A T) in the original. On a finite horizon: all laws lie in their balls at all times with probability
+1 - delta, also with a count for each step. (Weissman et al. 2003: one ball misses with probability at most x^S, x = 2 (2 A
+t/delta)^-7; there are at most S A H t of them at time t with H <= t, and S x^S <= 2 x^2 for S >= 2, which sums to less than
+delta.) The radius was read in a public implementation. So V_up - V_lo certifies the recommendation.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+from .phased import PhasedUCRL
+
+
+class UCRL2(PhasedUCRL):
+    """UCRL2 as ask and tell; see `PhasedUCRL` for options."""
+
+    guarantee = "its recommendation loses at most V_up - V_lo; regret ~ D S sqrt(A T) in the original"
+    reference = "Jaksch et al. 2010"
+    norm_l1 = True
+
+    def level(self) -> float:
+        return log(2 * self.setting.n_actions / self.delta)

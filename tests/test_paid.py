@@ -1,0 +1,194 @@
+"""What an environment paid: kept by transition, and planned for with an interval that holds."""
+
+import numpy as np
+import pytest
+
+import anyreward as ar
+from anyreward.paid import Paid
+
+from .problems import random_mdp
+from .test_simulator import MASK, Tabular, own_truth, quick_look, transitions
+
+__all__ = ["quick_look"]  # a fixture for every test here too
+H = 4
+
+
+def paying(seed=0, **options):
+    """A random environment with pay for every transition in [-1, 2], and that pay as (S, A, S)."""
+    P, pay = transitions(4, 3, seed), np.random.default_rng(seed + 100).uniform(-1, 2, (4, 3, 4))
+    return Tabular(P, pay=lambda s, a, s_next: float(pay[s, a, s_next]), **options), P, pay
+
+
+def test_payments_are_kept_by_step_state_action_and_successor():
+    env, _, pay = paying(ends=(3,))
+    atlas = ar.explore(env, H, max_episodes=60, record=True)
+    expected = {}
+    states, actions, rewards, lengths, _ = atlas.recording
+    for b in range(60):
+        for h in range(lengths[b]):
+            expected.setdefault((h, states[b, h], actions[b, h], states[b, h + 1]), []).append(rewards[b, h])
+    assert set(atlas.paid._table) == set(expected)
+    for (h, s, a, s_next), (times, total, least, most) in atlas.paid._table.items():
+        assert times == len(expected[h, s, a, s_next])
+        assert total / times == pytest.approx(pay[s, a, s_next])
+        assert least == most == pay[s, a, s_next]
+    assert (rewards[np.arange(H)[None] >= lengths[:, None]] == 0).all()
+    assert not any(key[1] == 3 for key in atlas.paid._table)  # nothing is paid after the end
+
+
+def test_pooled_steps_pool_payments():
+    env, _, _ = paying()
+    atlas = ar.explore(env, H, max_episodes=30, stationary=True)
+    assert {key[0] for key in atlas.paid._table} == {0}
+    assert sum(entry[0] for entry in atlas.paid._table.values()) == 30 * H
+
+
+def test_least_most_and_averages():
+    paid = Paid()
+    for reward in (0.5, -1.0, 2.0):
+        paid.add(0, 1, 0, 2, reward)
+    paid.add(0, 1, 0, 3, 0.5)
+    assert paid.range == (-1.0, 2.0)
+    assert paid.random
+    assert not paid.depends_on_arrival  # 0.5 on average, both ways
+    assert len(paid) == 2
+    certain = Paid()
+    certain.add(0, 1, 0, 2, 0.5)
+    certain.add(0, 1, 0, 3, 0.75)
+    assert certain.range == (0.0, 0.75)  # and 0, which is paid after the end
+    assert not certain.random
+    assert certain.depends_on_arrival
+    assert Paid().range == (0.0, 0.0)
+
+
+def test_payments_add_up():
+    one, two = Paid(), Paid()
+    one.add(0, 1, 0, 2, 3.0)
+    two.add(0, 1, 0, 2, 1.0)
+    two.add(1, 1, 0, 2, -4.0)
+    for total in (one + two, two + one):
+        assert total._table == {(0, 1, 0, 2): [2, 4.0, 1.0, 3.0], (1, 1, 0, 2): [1, -4.0, -4.0, -4.0]}
+    assert one._table == {(0, 1, 0, 2): [1, 3.0, 3.0, 3.0]}  # as before
+
+
+@pytest.mark.parametrize("damage", [("paid", np.nan), ("payments", -1.0), ("least", 9.0), ("most", np.inf)])
+def test_a_damaged_table_is_refused(damage):
+    columns = {"h": [0], "s": [1], "a": [0], "next": [2], "payments": [2.0], "paid": [1.0], "least": [0.0], "most": [1.0]}
+    assert len(Paid.from_columns(columns)) == 1
+    with pytest.raises(ValueError, match="damaged"):
+        Paid.from_columns({**columns, damage[0]: [damage[1]]})
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"ends": (2, 3)}, {"mask": MASK}, {"ends": (3,), "mask": MASK}, {"start": np.array([0.4, 0.3, 0.3, 0.0])}],
+    ids=["plain", "ends", "mask", "both", "random start"],
+)
+def test_intervals_for_its_own_reward_hold(stationary, options):
+    """From few episodes, when much was never seen, to many."""
+    mask, ends, start = options.get("mask"), options.get("ends", ()), options.get("start", 0)
+    for seed, episodes in enumerate((1, 10, 400)):
+        env, P, pay = paying(seed, **options)
+        for discount in ((1.0,), (0.8,), (1.0, 0.8))[seed]:
+            atlas = ar.explore(env, H, max_episodes=episodes, stationary=stationary, seed=seed, discount=discount, growth=2.0)
+            known = None if mask is None else (~atlas.counts.illegal if len(atlas.counts.illegal) else np.ones((4, 3), bool))
+            for cautious in (False, True):
+                plan = atlas.plan("own", reward_range=(-1.0, 2.0), cautious=cautious)
+                value = own_truth(P, ends, pay, H, atlas.legal(plan.policy), known, discount, start)
+                best = own_truth(P, ends, pay, H, None, mask, discount, start)
+                assert plan.lower <= value + 1e-9
+                assert best <= plan.upper + 1e-9
+                assert plan.lower <= plan.value + 1e-9
+                if known is not None:
+                    assert known[np.arange(4)[None].repeat(H, 0), plan.policy].all()
+
+
+def test_after_many_episodes_the_plan_is_as_good_as_it_gets():
+    env, P, pay = paying(5, ends=(3,))
+    atlas = ar.explore(env, H, max_episodes=3_000, stationary=True, replan="geometric")
+    plan = atlas.plan("own")
+    best = own_truth(P, {3}, pay, H)
+    assert own_truth(P, {3}, pay, H, plan.policy) > best - 0.05
+    assert plan.value == pytest.approx(best, abs=0.15)
+    assert plan.upper - plan.lower < 3.0 * H / 2  # narrower than half of what is possible
+    assert plan.reward_range == pytest.approx((pay[:3].min(), pay[:3].max()))
+
+
+@pytest.mark.parametrize("terminal", ["state", "end"])
+def test_nothing_is_paid_after_the_end(terminal):
+    """A lump sum on arrival, once: the only reward, for which waiting at the end would earn more."""
+    P = np.zeros((2, 1, 2))
+    P[0, 0] = 0.5
+    env = Tabular(P, ends=(1,), pay=lambda s, a, s_next: 1.0 * (s_next == 1))
+    P[1, 0, 1] = 1.0
+    plan = ar.explore(env, 10, max_episodes=2_000, terminal=terminal, stationary=True, growth=1.5).plan("own")
+    assert plan.lower <= 1 - 0.5**10 <= plan.upper
+    assert plan.value == pytest.approx(1.0, abs=0.01)
+    assert plan.upper < 2  # not 10
+
+
+@pytest.mark.parametrize("wrong", [(0.0, 2.0), (-1.0, 0.5), (-1.0, -1.0), (2.0, -1.0)])
+def test_a_range_that_was_exceeded_is_refused(wrong):
+    env, _, _ = paying()
+    atlas = ar.explore(env, H, max_episodes=30)
+    with pytest.raises(ValueError, match="reward_range"):
+        atlas.plan("own", reward_range=wrong)
+
+
+def test_a_wider_range_widens_the_interval():
+    env, _, _ = paying()
+    atlas = ar.explore(env, H, max_episodes=30)
+    narrow, wide = atlas.plan("own", reward_range=(-1.0, 2.0)), atlas.plan("own", reward_range=(-5.0, 7.0))
+    assert wide.lower < narrow.lower
+    assert narrow.upper < wide.upper
+
+
+def test_a_model_has_no_reward_of_its_own():
+    with pytest.raises(ValueError, match="no rewards of its own"):
+        ar.explore(random_mdp(3, 2, seed=0), 3, max_episodes=5).plan("own")
+
+
+def test_an_environment_that_never_paid_may_pay_up_to_1():
+    plan = ar.explore(Tabular(transitions()), 3, max_episodes=5).plan("own")
+    assert plan.lower == pytest.approx(0.0, abs=1e-9)
+    assert 0 < plan.upper <= 3 + 1e-9
+
+
+def test_random_payments_have_an_interval_that_holds_or_none():
+    """Heads pays 1 and tails 0, which nothing else tells: after five tosses the mean is not known exactly."""
+
+    class Coin(Tabular):
+        def step(self, action):
+            out = super().step(action)
+            return out[0], float(self.np_random.random() < 0.5), *out[2:]
+
+    outside = 0
+    for seed in range(12):
+        atlas = ar.explore(Coin(np.ones((1, 1, 1))), 1, max_episodes=5, seed=seed)
+        assert atlas.paid.random or atlas.paid.range in ((0.0, 1.0), (0.0, 0.0))
+        try:
+            plan = atlas.plan("own", reward_range=(0.0, 1.0))
+        except (ValueError, UserWarning):  # it says that it cannot
+            continue
+        outside += not plan.lower <= 0.5 <= plan.upper
+    assert outside <= 4  # each with probability at most delta = 0.1: more than 4 of 12 with 0.4%
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_files_and_merging_keep_payments(tmp_path, stationary):
+    env, P, pay = paying(ends=(3,), mask=MASK)
+    one, two = (ar.explore(env, H, max_episodes=50, seed=seed, stationary=stationary) for seed in (1, 2))
+    one.save(tmp_path / "one.atlas")
+    again = ar.load(tmp_path / "one.atlas")
+    assert again == one
+    assert again.paid == one.paid
+    mine, theirs = one.plan("own"), again.plan("own")
+    np.testing.assert_array_equal(mine.policy, theirs.policy)
+    assert (mine.value, mine.lower, mine.upper) == (theirs.value, theirs.lower, theirs.upper)
+    both = one | two
+    assert both.paid == one.paid + two.paid
+    plan = both.plan("own", reward_range=(-1.0, 2.0))
+    assert plan.lower <= own_truth(P, {3}, pay, H, None, MASK) <= plan.upper
+    both.save(tmp_path / "both.atlas")
+    assert ar.load(tmp_path / "both.atlas").plan("own", (-1.0, 2.0)).upper == plan.upper
