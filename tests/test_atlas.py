@@ -1,5 +1,6 @@
 """What exploration leaves behind: plans with intervals that hold, files that come back whole, merges that are honest."""
 
+import errno
 import json
 import os
 import stat
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anyreward as ar
+from anyreward import files
 
 from .problems import data, deltas, random_mdp, rows, seeds
 from .reference import dense_counts, empirical, q_values
@@ -196,12 +198,29 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
     older = explored(seed=0)
     older.save(path)
 
-    def write_half(table, file, **_):
-        file.write(b"PAR1 half of it")
-        raise OSError("no space left on device")
+    class Half:
+        """A file on a disk that is full after ten bytes."""
 
-    monkeypatch.setattr(pq, "write_table", write_half)
-    with pytest.raises(OSError, match="no space left"):
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, content):
+            self.file.write(bytes(content[:10]))
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "open", lambda *arguments: Half(open(*arguments)), raising=False)  # noqa: SIM115
+    with pytest.raises(
+        ValueError, match=r"it\.atlas cannot be written: No space left on device\. What was there before is untouched"
+    ):
         explored(seed=1).save(path)
     monkeypatch.undo()
     assert os.listdir(tmp_path) == ["it.atlas"]
@@ -238,35 +257,31 @@ def test_a_file_that_was_cut_short_is_refused(tmp_path, written):
     whole = written[0]
     for size in [*range(12), *range(12, len(whole) - 12, 97), *range(len(whole) - 12, len(whole))]:
         path.write_bytes(whole[:size])
-        with pytest.raises(ValueError, match=r"it\.atlas is not a readable Parquet file"):
+        sentence = r"it\.atlas is not an atlas" if size < 4 else r"it\.atlas was cut short: restore it from a copy"
+        with pytest.raises(ValueError, match=sentence):
             ar.load(path)
 
 
-@pytest.mark.slow
-def test_a_byte_that_changed_is_noticed_or_harmless(tmp_path, written):
-    """Wherever the damage is, either the file is refused with a sentence or what it certifies is what was certified."""
-    whole, atlas = written
+def test_a_byte_that_changed_is_noticed(tmp_path, written):
+    """Wherever the damage is, the file is refused with a sentence."""
+    whole, _ = written
     path = tmp_path / "it.atlas"
     for at in range(0, len(whole), 2):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])  # another digit, another letter
-        try:
-            again = ar.load(path)
-        except ValueError:
-            continue
-        assert again.certificate == atlas.certificate, f"byte {at}"
-        assert rows(again.counts) == rows(atlas.counts), f"byte {at}"
+        with pytest.raises(ValueError, match=r"it\.atlas (is|was) "):
+            ar.load(path)
 
 
 def rewritten(written, path, change_about=None, change_table=None):
-    """The file with other metadata or another table, well formed."""
+    """The file with other metadata or another table, well formed and with the right sum."""
     table = pq.read_table(pa.BufferReader(written[0]))
     about = json.loads(table.schema.metadata[b"anyreward"])
     if change_about:
         change_about(about)
-    metadata = {b"anyreward": json.dumps(about).encode()}
     if change_table:
         table = change_table(table)
-    pq.write_table(table.replace_schema_metadata(metadata), path)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    files.write(path, columns, about, {})
     return path
 
 
@@ -294,7 +309,7 @@ def column(name, change):
 )
 def test_a_file_whose_counts_were_changed_is_refused(tmp_path, written, change):
     path = rewritten(written, tmp_path / "it.atlas", change_table=change)
-    with pytest.raises(ValueError, match=r"it\.atlas"):
+    with pytest.raises(ValueError, match=r"it\.atlas does not hold a valid atlas: "):
         ar.load(path)
 
 
@@ -319,7 +334,7 @@ def test_a_file_whose_counts_were_changed_is_refused(tmp_path, written, change):
 def test_a_file_whose_certificate_was_changed_is_refused(tmp_path, written, field, value):
     """The certificate follows from the counts; one that does not is not shown."""
     path = rewritten(written, tmp_path / "it.atlas", lambda about: about["certificate"].update({field: value}))
-    with pytest.raises(ValueError, match=r"it\.atlas"):
+    with pytest.raises(ValueError, match=r"it\.atlas does not hold a valid atlas: "):
         ar.load(path)
 
 
@@ -332,13 +347,18 @@ def test_a_file_with_damaged_metadata_is_refused(tmp_path, written, key, value):
             about[key] = value
 
     path = rewritten(written, tmp_path / "it.atlas", damage)
-    with pytest.raises(ValueError, match=r"it\.atlas"):
+    with pytest.raises(ValueError, match=r"it\.atlas does not hold a valid atlas: "):
         ar.load(path)
+
+
+def test_a_file_that_is_rewritten_as_it_was_is_taken(tmp_path, written):
+    """So that what is refused above is refused for what was changed."""
+    assert ar.load(rewritten(written, tmp_path / "it.atlas")) == written[1]
 
 
 def test_a_newer_format_is_named(tmp_path, written):
     path = rewritten(written, tmp_path / "it.atlas", lambda about: about.update(format=999))
-    with pytest.raises(ValueError, match="has format 999"):
+    with pytest.raises(ValueError, match=r"it\.atlas .* has format 999; this anyreward reads up to 2: install a newer one"):
         ar.load(path)
 
 
@@ -348,12 +368,16 @@ def test_foreign_files_are_refused(tmp_path):
         ar.load(path)
     with pytest.raises(ValueError, match="is not there"):
         ar.load(tmp_path)
-    for content in (b"", b"h,s,a,next,count\n", b"PAR1", os.urandom(1_000)):
+    for content in (b"", b"h,s,a,next,count\n", np.random.default_rng(0).bytes(1_000)):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="not a readable Parquet file"):
+        with pytest.raises(ValueError, match="is not an atlas: it was not written by anyreward"):
+            ar.load(path)
+    for content in (b"PAR1", b"PAR1PAR1", b"PAR1 and something"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="was cut short"):
             ar.load(path)
     pq.write_table(pa.table({"h": [0], "s": [0], "a": [0], "next": [0], "count": [1]}), path)
-    with pytest.raises(ValueError, match="not an atlas"):
+    with pytest.raises(ValueError, match="is a Parquet file but not an atlas"):
         ar.load(path)
 
 

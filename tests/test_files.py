@@ -19,9 +19,8 @@ import pytest
 
 import anyreward as ar
 from anyreward import files
-from anyreward.atlas import read
 
-from .test_checkpoint import Rooms, chain, go, same
+from .test_checkpoint import go, same
 
 ROOT = Path(__file__).parents[1]
 GIGABYTE = 2**30
@@ -49,8 +48,7 @@ def refused_or_equal(path, atlas):
     try:
         again = ar.load(path)
     except ValueError as problem:
-        assert one_sentence(problem, path)
-        return True
+        return one_sentence(problem, path)
     assert same(atlas, again)
     return False
 
@@ -221,11 +219,11 @@ good, path, seed, many = Path(sys.argv[1]).read_bytes(), Path(sys.argv[2]), int(
 original = ar.load(sys.argv[1])
 rng, taken, slowest = np.random.default_rng(seed), 0, 0.0
 footer = int.from_bytes(good[-8:-4], "little")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for i in range(many):
     content = bytearray(good)
     if i % 3 == 0:  # in the footer but for the JSON
-        places = [len(good) - 8 - int(rng.integers(0, 400)) if rng.random() < 0.3 else len(good) - 8 - footer + int(rng.integers(0, footer // 3)) for _ in range(2)]
+        back = [int(rng.integers(8, 400)), footer + 8 - int(rng.integers(0, footer // 3))]
+        places = [len(good) - back[int(rng.random() < 0.7)] for _ in range(2)]
     elif i % 3 == 1:  # in the pages
         places = [4 + int(rng.integers(0, len(good) - footer - 8)) for _ in range(int(rng.integers(1, 4)))]
     else:
@@ -245,8 +243,8 @@ for i in range(many):
     except Exception as problem:
         sys.exit(f"{i} of seed {seed}: {type(problem).__name__}: {problem}")
     slowest = max(slowest, time.monotonic() - begin)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(taken, slowest, (after - before) / 2**20)
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(taken, slowest, peak / 2**20)
 """
 
 
@@ -270,12 +268,13 @@ def test_sealed_damage_never_crashes_or_hangs_the_reader(good, tmp_path, seed):
 # hostile ones, each in a process with little memory
 
 HOSTILE = """
-import resource, sys, time, warnings
-warnings.simplefilter("error")
+import resource, sys, time
 import anyreward as ar
 import anyreward.atlas, pyarrow.parquet
+def peak():  # of this process alone, in kB: ru_maxrss is inherited from the one that started it
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 ar.load(sys.argv[1])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
 begin = time.monotonic()
 try:
@@ -286,7 +285,7 @@ except ValueError as problem:
     print("refused" if text.startswith(sys.argv[2]) and "\\n" not in text and len(text) < 2000 else f"badly: {text[:3000]!r}")
 except BaseException as problem:
     print(f"{type(problem).__name__}: {problem}"[:500])
-print(time.monotonic() - begin, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
+print(time.monotonic() - begin, (peak() - before) / 2**20)
 """
 
 
@@ -299,24 +298,23 @@ def measured(good, path):
     return lines[-2], seconds, gigabytes
 
 
-def repeated_strings(encoding):
-    def make(path, table, about):
-        rows = 30_000
-        column = pa.array(["x" * 100_000] * rows) if encoding is None else pa.array(["x" * 100_000] * rows, pa.large_string())
-        bomb = pa.table({"h": pa.array(np.zeros(rows, np.int32)), "text": column})
-        if encoding is None:
-            forge(path, bomb, about, use_dictionary=True)
-        else:
-            forge(path, bomb, about, use_dictionary=False, column_encoding={"h": "PLAIN", "text": encoding})
-
-    return make
+def repeated(value, rows):
+    """A column of one value, as small as a dictionary makes it."""
+    return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value]))
 
 
-def repeated_blob(path, table, about):
-    blob = bytes(200_000)
-    rows = 15_000
-    bomb = pa.table({"h": pa.array(np.zeros(rows, np.int32)), "attached": pa.array([blob] * rows, pa.large_binary())})
-    forge(path, bomb, {**about, "attached": []}, use_dictionary=True)
+def strings_in_a_dictionary(path, table, about):
+    forge(path, pa.table({"h": repeated(1, 15_000), "text": repeated("x" * 100_000, 15_000)}), about)
+
+
+def strings_that_share_a_beginning(path, table, about):
+    bomb = pa.table({"text": pa.array(["x" * 100_000] * 15_000, pa.large_string())})
+    forge(path, bomb, about, use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
+
+
+def one_blob_for_every_row(path, table, about):
+    bomb = pa.table({"h": repeated(1, 15_000), "attached": repeated(bytes(100_000), 15_000)})
+    forge(path, bomb, {**about, "attached": []})
 
 
 def overlapping_arrays(path, table, about):
@@ -324,29 +322,29 @@ def overlapping_arrays(path, table, about):
     size = 1_000_000
     column = pa.array([bytes(size)] + [None] * (len(table) - 1), pa.large_binary())
     i = table.column_names.index("attached")
-    places = [[f"{k}", "|u1", [size], 0] for k in range(4_000)]
+    places = [[f"{k}", "|u1", [size], 0] for k in range(2_000)]
     forge(path, table.set_column(i, "attached", column), {**about, "attached": places})
 
 
 def many_columns(path, table, about):
-    """64 columns of one number each, repeated 8 times for each byte of a file of one megabyte."""
-    rows = 8_000_000
-    columns = {f"{i}": pa.array(np.zeros(rows, np.int64)) for i in range(62)}
-    columns["attached"] = pa.array([bytes(1_000_000)] + [None] * (rows - 1), pa.large_binary())
-    forge(path, pa.table(columns), {**about, "attached": []}, use_dictionary=[f"{i}" for i in range(62)])
+    """62 columns of one number, repeated 8 times for each byte of a file of half a megabyte."""
+    rows = 4_000_000
+    columns = {f"{i}": repeated(0, rows) for i in range(62)}
+    columns["attached"] = pa.array([bytes(500_000)] + [None] * (rows - 1), pa.large_binary())
+    forge(path, pa.table(columns), {**about, "attached": []})
 
 
 def many_rows(path, table, about):
-    rows = 8_000_000
-    columns = {name: pa.array(np.full(rows, 1, np.int64)) for name in ("h", "s", "a", "next", "count")}
-    columns |= {name: pa.array(np.full(rows, 1.0)) for name in ("payments", "paid", "least", "most")}
-    columns["attached"] = pa.array([bytes(1_000_000)] + [None] * (rows - 1), pa.large_binary())
-    forge(path, pa.table(columns), {**about, "attached": []}, use_dictionary=list(columns)[:-1])
+    rows = 4_000_000
+    columns = {name: repeated(1, rows) for name in ("h", "s", "a", "next", "count")}
+    columns |= {name: repeated(1.0, rows) for name in ("payments", "paid", "least", "most")}
+    columns["attached"] = pa.array([bytes(500_000)] + [None] * (rows - 1), pa.large_binary())
+    forge(path, pa.table(columns), {**about, "attached": []})
 
 
 def compressed(codec):
     def make(path, table, about):
-        rows = 2**27
+        rows = 2**26
         forge(path, pa.table({"h": pa.array(np.zeros(rows, np.int8))}), about, compression=codec, use_dictionary=False)
 
     return make
@@ -385,27 +383,15 @@ def huge_number(path, table, about):
     forge(path, table, about, text=json.dumps({**about, "format": 0}).replace('"format": 0', '"format": ' + "9" * 100_000))
 
 
-def huge_shape(path, table, about):
-    places = [["state.Q", "<f8", [2**62, 2**62], 0], ["state.u", "<f8", [2**40, 0], 0], ["z", "|u1", [-1, -5], 0]]
-    for place in places:
-        forge(path, table, {**about, "attached": [place]})
-        with pytest.raises(ValueError, match="valid atlas"):
-            read(path)
-        if place[0] == "state.u":
-            break
-    forge(path, table, {**about, "attached": places})
-
-
 BOMBS = {
-    "strings in a dictionary": repeated_strings(None),
-    "strings that share a beginning": repeated_strings("DELTA_BYTE_ARRAY"),
-    "one blob for every row": repeated_blob,
+    "strings in a dictionary": strings_in_a_dictionary,
+    "strings that share a beginning": strings_that_share_a_beginning,
+    "one blob for every row": one_blob_for_every_row,
     "arrays that overlap": overlapping_arrays,
     "many columns": many_columns,
     "many rows": many_rows,
     "zstd": compressed("zstd"),
     "gzip": compressed("gzip"),
-    "snappy": compressed("snappy"),
     "a long horizon": empty_with_setting(horizon=2**28, n_states=1, n_actions=1, stationary=True, initial_state=0),
     "a longer horizon": with_setting(horizon=2**60, n_states=1),
     "many states": empty_with_setting(n_states=2**28, n_actions=1, horizon=1, stationary=True),
@@ -428,7 +414,7 @@ def test_a_small_file_takes_little_memory_and_little_time(good, tmp_path, name):
     assert path.stat().st_size < 5_000_000
     what, seconds, gigabytes = measured(good, path)
     assert what in ("refused", "taken")
-    assert gigabytes < 1.5
+    assert gigabytes < 1.0
     assert seconds < 15
 
 
@@ -525,7 +511,7 @@ def test_pages_that_declare_more_rows_than_there_are(good, tmp_path):
 
 
 def changed(good, path, change):
-    table, columns, about, arrays = parts_of(good[0])
+    _, columns, about, arrays = parts_of(good[0])
     columns = {name: column.copy() for name, column in columns.items()}
     change(columns, about, arrays)
     files.write(path, columns, about, arrays)
@@ -576,7 +562,6 @@ def at(i, value):
         put("columns", "a", at(3, 2)),
         put("columns", "next", at(3, 2**31 - 1)),
         put("columns", "next", at(0, 0)),
-        put("columns", "unheard", lambda _: np.zeros(len(range(0)))),
         put("about", "known", [[10**9, 1]]),
         put("about", "known", [[-1, 1]]),
         put("about", "known", [[0, 3]]),
@@ -635,15 +620,35 @@ def at(i, value):
 )
 def test_contents_that_cannot_be_are_refused(good, tmp_path, change):
     path = tmp_path / "it"
-    table, columns, about, arrays = parts_of(good[0])
-    try:
-        change(columns, about, arrays)
-        files.write(path, columns, about, arrays)
-    except pa.ArrowInvalid:  # not even a table
-        forge(path, pa.table({"h": [0]}), about)
+    _, columns, about, arrays = parts_of(good[0])
+    change(columns, about, arrays)
+    files.write(path, columns, about, arrays)
+    with pytest.raises(ValueError, match="does not hold a valid atlas") as caught:
+        ar.load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("about", "certificate", None),
+        put("about", "format", "2"),
+        put("about", "history", [[1]]),
+        put("about", "known", {}),
+        put("certificate", "options", {"unheard": 1}),
+        put("setting", "unheard", 5),
+        lambda columns, about, arrays: about.pop("runs"),
+        lambda columns, about, arrays: columns.pop("s"),
+    ],
+)
+def test_a_refusal_is_a_sentence_and_not_what_python_says(good, tmp_path, change):
+    path = changed(good, tmp_path / "it", change)
     with pytest.raises(ValueError, match="does not hold a valid atlas") as caught:
         ar.load(path)
     assert one_sentence(caught.value, path)
+    assert not any(
+        word in str(caught.value) for word in ("NoneType", "__init__", "subscriptable", "object is", "'str'", "unpack")
+    )
 
 
 @pytest.mark.parametrize("shape", [[2**62, 2**62], [-1], [-1, -5], [2**63], [10**30], ["x"], [None], "x", None, [[2]], [1.5]])
@@ -743,7 +748,7 @@ LIES = {
     "no edges": whole("edges", lambda a: a[:0]),
     "flat": whole("nodes", lambda a: a.reshape(-1)),
     "float nodes": whole("nodes", lambda a: a.astype(float)),
-    "counts of others": whole("values", lambda a: a + [1, 0, 0]),
+    "counts of others": whole("values", lambda a: a + np.array([1.0, 0.0, 0.0])),
     "booked at -1": whole("booked_at", lambda a: a * 0 - 1),
     "booked at nothing": whole("booked_at", lambda a: a[:0]),
     "booked at nan": whole("booked_at", lambda a: np.array([np.nan])),
@@ -785,8 +790,13 @@ LIES = {
 HARMLESS = {"history nan", "history backwards"}  # they may be taken: nothing is decided by them
 
 GOING_ON = """
-import faulthandler, pickle, resource, sys, warnings
+import faulthandler, resource, signal, sys, warnings
 faulthandler.enable()
+class Hang(BaseException):
+    pass
+def late(*_):
+    raise Hang("it goes on for ever")
+signal.signal(signal.SIGALRM, late)
 from pathlib import Path
 import anyreward as ar
 from anyreward import files
@@ -794,6 +804,7 @@ from tests.test_files import changed, explored_on, lies_of
 kind, where = sys.argv[1], Path(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
 good = (where / "good", None, None)
+explored_on(kind, where / "warm")  # what has to be compiled is compiled before the clock runs
 for name, change in lies_of(kind).items():
     path = where / "it"
     print(name, end=": ", flush=True)
@@ -806,29 +817,31 @@ for name, change in lies_of(kind).items():
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            signal.alarm(4)
             explored_on(kind, path)
+        signal.alarm(0)
         print("taken", flush=True)
     except ValueError as problem:
         kept = path.read_bytes() == before
         print("refused" if str(problem).startswith(str(path)) and kept else f"refused badly: {problem}", flush=True)
     except BaseException as problem:
         print(f"{type(problem).__name__}: {problem}", flush=True)
+    signal.alarm(0)
     path.unlink(missing_ok=True)
 """
 
 KINDS = {
-    "path": ("path", {}),
-    "geometric": ("geometric", {}),
-    "stationary": ("stationary", {}),
-    "bpi": ("bpi random", {}),
-    "frozen": ("frozen lake", {"horizon": 5}),
-    "rooms": ("rooms end", {}),
+    "path": "path",
+    "geometric": "geometric",
+    "stationary": "stationary",
+    "bpi": "bpi random",
+    "frozen": "frozen lake",
+    "rooms": "rooms end",
 }
 
 
 def explored_on(kind, path, more=40):
-    name, _ = KINDS[kind]
-    return go(name, path, max_episodes=100 + more)
+    return go(KINDS[kind], path, max_episodes=100 + more)
 
 
 def bpi_lies():
@@ -936,9 +949,8 @@ def lies_of(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_going_on_from_a_forged_state_never_crashes(tmp_path, kind):
     """Out of range, out of order, out of shape: one sentence, and the file stays. In a process of its own, to survive a crash."""
-    name = KINDS[kind][0]
+    name = KINDS[kind]
     go(name, tmp_path / "good", max_episodes=96)  # where a block of episodes ends
-    explored_on(kind, tmp_path / "good2", 40)
     try:
         done = script(GOING_ON, kind, tmp_path, timeout=60)
     except subprocess.TimeoutExpired as late:
@@ -974,20 +986,16 @@ def test_a_forged_history_does_not_outlast_max_episodes(tmp_path):
     go("path", path, max_episodes=50)
     changed((path, None, None), path, lambda columns, about, arrays: about.update(history=[[20_000, 1.0]]))
     try:
-        assert go("path", path, max_episodes=60).episodes <= 60
-    except ValueError as problem:
-        assert one_sentence(problem, path)
+        episodes = go("path", path, max_episodes=60).episodes
+    except ValueError:
+        episodes = 60  # refused is as good
+    assert episodes <= 60
 
 
 def test_the_forger_who_changes_nothing_is_gone_on_with(tmp_path):
     """So that what is refused above is refused for what was changed."""
-    for kind, (name, _) in KINDS.items():
+    for kind, name in KINDS.items():
         path = tmp_path / kind
         go(name, path, max_episodes=96)
         changed((path, None, None), path, lambda columns, about, arrays: None)
         assert explored_on(kind, path).episodes == 140
-
-
-def test_chain_and_rooms_are_what_is_forged():
-    assert chain().n_states == 7
-    assert Rooms().action_space.n == 3

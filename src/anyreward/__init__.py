@@ -7,7 +7,7 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 (Kaufmann et al., ALT 2021).
 """
 
-from . import envs
+from . import envs, theory
 from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
 from .atlas import Atlas, Interval, Plan, load
 from .audit import Audit, audit
@@ -17,6 +17,7 @@ from .explore import explore, identify
 from .mdp import TabularMDP
 from .planning import backward_induction, evaluate_policy
 from .setting import Setting
+from .theory import horizon_for_discount
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,8 @@ __all__ = [
     "envs",
     "evaluate_policy",
     "explore",
+    "horizon_for_discount",
     "identify",
     "load",
+    "theory",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -84,6 +85,8 @@ class Atlas:
     recording: Recording | None = None  # the episodes themselves, if they were to be recorded
 
     def __post_init__(self) -> None:
+        if self.policy is not None:
+            object.__setattr__(self, "policy", self.legal(self.policy))
         if self.certificate.digest not in self.runs:  # whatever else they are, they are these counts
             object.__setattr__(self, "runs", (*self.runs, self.certificate.digest))
 
@@ -132,25 +135,32 @@ class Atlas:
         """A plan for the reward that the environment itself paid while it was explored.
 
         It is known for the transitions that were seen. For the lower end of the interval all others pay the least, for the upper
-        end the most, of `reward_range`: what the environment is certain to pay; by default, what was seen and 0. If the same
-        transition paid differently, its average is planned for, and the interval is about that average.
+        end the most, of `reward_range`: what the environment can pay, [0, 1] unless it is given. If a transition was seen to pay
+        differently, rewards are random: each mean then lies in a KL interval (`docs/theory.md`, 8), all of them at once with
+        probability 1 - delta, so that the interval holds with probability 1 - 2 delta; a warning says so.
         """
         if self.paid is None or not len(self.paid):
             raise ValueError("this atlas has no rewards of its own: explore an environment that pays some, or give a reward.")
-        low, high = (float(x) for x in (self.paid.range if reward_range is None else reward_range))
-        high = 1.0 if low == high == 0.0 else high
+        low, high = (float(x) for x in ((0.0, 1.0) if reward_range is None else reward_range))
         if not low < high:
             raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second.")
         seen = self.paid.range
-        if not low <= min(0.0, seen[0]) <= max(0.0, seen[1]) <= high:
-            raise ValueError(f"reward_range is ({low:g}, {high:g}), but rewards from {seen[0]:g} to {seen[1]:g} were paid.")
-        setting, absorbing = self.counts.setting, self.counts.absorbing_states
+        if not low <= seen[0] <= seen[1] <= high:
+            raise ValueError(
+                f"rewards from {seen[0]:g} to {seen[1]:g} were paid, outside [{low:g}, {high:g}]: "
+                "pass reward_range=(lowest, highest), what the environment can pay."
+            )
+        setting, absorbing, delta = self.counts.setting, self.counts.absorbing_states, self.certificate.delta
+        if self.paid.random:
+            warnings.warn(f"rewards are random: the interval holds with probability {1 - 2 * delta:g}.", stacklevel=3)
         total = float(setting.sigma[-1])
-        worst = self.plan(self.paid.reward(setting, absorbing, low), (0.0, high - low), cautious)
-        best = self.plan(self.paid.reward(setting, absorbing, high), (low - high, 0.0))
+        rewards = [self.paid.reward(setting, absorbing, (low, high), side, delta) for side in (-1, 0, 1)]
+        mean = self.plan(rewards[1], (0.0, high - low), cautious)
+        worst, best = (rewards[0], low), (rewards[2], high)
         slack = 1e-12 * total * max(abs(low), abs(high))
-        lower, upper = worst.lower + low * total - slack, best.upper + high * total + slack
-        return Plan(worst.policy, worst.value + low * total, lower, max(lower, upper), (low, high))
+        lower = self.evaluate(mean.policy, worst[0], (0.0, high - low)).lower + low * total - slack
+        upper = self.plan(best[0], (low - high, 0.0)).upper + high * total + slack
+        return Plan(mean.policy, mean.value + low * total, lower, max(lower, upper), (low, high))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
         """A policy, (H, S) or (H, S, A), as it is played where actions are illegal: number (action mod how many are legal)."""

@@ -22,7 +22,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from math import exp, inf, log, log1p
+from math import exp, inf, isfinite, log, log1p
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from .mdp import TabularMDP
 from .observations import Binned, Bins, Indexed
 from .paid import Paid
 from .progress import is_shown
-from .simulator import Simulator, make, time_limit
+from .simulator import Simulator, checked_mask, make, time_limit
 
 STEPS = 5_000
 SECONDS = 5.0  # at most, however slow the environment is
@@ -184,11 +184,11 @@ def audit(
     if isinstance(env, TabularMDP):
         starts = {int(s): 0 for s in np.flatnonzero(env.initial)}
         return Audit(
-            env.name, env.n_states, env.n_actions, horizon or env.n_steps or DEFAULT_HORIZON, 0, 0, starts, 0.0, 0,
+            env.name, env.n_states, env.n_actions, (env.n_steps or DEFAULT_HORIZON) if horizon is None else horizon, 0, 0, starts, 0.0, 0,
             "state", None, False, (0.0, 0.0), 1.0, 1.0, stationary and env.n_steps is None, "tabular", _model=env,
         )  # fmt: skip
     made, _ = make(env, env_args)
-    horizon = horizon or time_limit(made) or DEFAULT_HORIZON
+    horizon = (time_limit(made) or DEFAULT_HORIZON) if horizon is None else horizon
     return audited(
         made, horizon, stationary, seed, bins, max_states, terminal, None, steps, env if isinstance(env, str) else None
     )[1]
@@ -225,6 +225,11 @@ def audited(
     if isinstance(probe.observations, Indexed):
         notes.append(
             f"observations are numbered as they appear: the certificate assumes at most {probe.observations.size:,} of them."
+        )
+    if play.cut is not None:
+        notes.append(
+            f"an episode was truncated after {play.cut} steps, before the horizon of {horizon}: exploring will refuse that. "
+            f"Use a horizon of at most {play.cut}, or a longer time limit."
         )
     kinds = {Binned: "cells of bins", Indexed: "at most, numbered as they appear"}
     S, A = simulator.n_states, simulator.n_actions
@@ -273,6 +278,7 @@ class _Play:
     episodes: int = 0
     early: int = 0
     masked: bool = False
+    cut: int | None = None  # steps after which an episode was truncated, before the horizon
     paid: Paid = field(default_factory=Paid)
 
 
@@ -289,18 +295,22 @@ def _play(probe: Simulator, steps: int, seed: int) -> _Play:
         before: Hashable = None
         for h in range(probe.horizon):
             play.alive.add(s)
-            mask = info.get("action_mask")
-            legal = np.flatnonzero(mask) if mask is not None else None
-            play.masked |= mask is not None and not np.all(mask)
-            a = int(rng.integers(probe.n_actions) if legal is None or not len(legal) else rng.choice(legal))
+            word = b"" if info.get("action_mask") is None else checked_mask(info["action_mask"], probe.n_actions, s)
+            play.masked |= 0 in word
+            legal = [a for a in range(probe.n_actions) if word[a]] if word else range(probe.n_actions)
+            a = legal[int(rng.integers(len(legal)))]
             observation, reward, terminated, truncated, info = env.step(probe.actions.decode(a))
             s_next = encode(observation)
+            if not isfinite(float(reward)):
+                raise ValueError(f"{probe.name} paid {reward} at step {h}: a reward has to be a finite number.")
             play.paid.add(0, s, a, s_next, float(reward))
             play.steps.append((h, s, a, s_next + probe.n_states * bool(terminated), before))
             before, s = (s, a), s_next
             if terminated:
                 play.ended.add(s_next)
                 play.early += h + 1 < probe.horizon
+            if truncated and not terminated and h + 1 < probe.horizon:
+                play.cut = h + 1
             if terminated or truncated:
                 break
         observation, info = env.reset()

@@ -235,7 +235,8 @@ class _Run:
                 look = self.next_look(t)
             arrived = self.world.advance(explorer, look - t, goal)
             show(explorer.episodes)
-            if self.path is not None and not arrived and (self.stop or time.monotonic() - self.saved_at > self.pace):
+            due = self.stop or time.monotonic() - self.saved_at > self.pace
+            if self.path is not None and due and not arrived and self.world.rests(explorer.episodes):
                 self.save(self.path)
                 if self.stop:
                     raise Interrupted(

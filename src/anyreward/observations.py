@@ -18,6 +18,7 @@ from .setting import whole_number
 if TYPE_CHECKING:
     from gymnasium import Space
 
+ARRAY = "array"  # marks what stands for one
 Bins = Sequence[int | Sequence[float] | np.ndarray]
 
 
@@ -36,12 +37,15 @@ class Codec(Protocol):
 class Whole:
     """A Discrete space."""
 
+    def __repr__(self) -> str:
+        return f"Whole({self.size}, {self.start})"
+
     def __init__(self, size: int, start: int) -> None:
         self.size, self.start = int(size), int(start)
 
     def encode(self, value: Any) -> int:
         number = int(value) - self.start
-        if not 0 <= number < self.size:
+        if not 0 <= number < self.size or number + self.start != value:
             raise ValueError(f"{value!r} is not in the space, which goes from {self.start} to {self.start + self.size - 1}.")
         return number
 
@@ -51,6 +55,9 @@ class Whole:
 
 class Ravelled:
     """Several finite spaces at once: the last one counts fastest."""
+
+    def __repr__(self) -> str:
+        return f"Ravelled({self.parts})"
 
     def __init__(self, parts: list[Codec], split: Callable[[Any], Iterable[Any]], join: Callable[[list[Any]], Any]) -> None:
         self.parts, self._split, self._join = parts, split, join
@@ -73,8 +80,13 @@ class Ravelled:
 class Binned:
     """A Box cut into cells: of each dimension, a number of equal bins or the inner edges between bins."""
 
+    def __repr__(self) -> str:
+        return f"Binned({[edges.tolist() for edges in self.edges]})"
+
     def __init__(self, space: Any, bins: Bins) -> None:
         low, high = (np.asarray(end, dtype=float).reshape(-1) for end in (space.low, space.high))
+        if np.ndim(bins) == 0 and not isinstance(bins, list | tuple):
+            raise ValueError(f"bins is {bins!r}: it has to be a list with an entry for each dimension.")
         if len(bins) != len(low):
             raise ValueError(f"bins has {len(bins)} entries, but the observation has {len(low)} dimensions: give one for each.")
         self.edges: list[np.ndarray] = []
@@ -115,6 +127,9 @@ class Binned:
 
 class Indexed:
     """Hashable observations, numbered as they appear."""
+
+    def __repr__(self) -> str:
+        return f"Indexed({self.size})"
 
     def __init__(self, size: int) -> None:
         self.size = whole_number(size, "max_states")
@@ -199,7 +214,7 @@ def _finite(space: Any) -> Codec | None:
 def _key(value: Any) -> Any:
     """A hashable stand-in for an observation, of plain values only."""
     if isinstance(value, np.ndarray):
-        return (str(value.dtype), value.shape, value.tobytes())
+        return (ARRAY, str(value.dtype), value.shape, value.tobytes())
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):
@@ -233,4 +248,6 @@ def _unplain(value: Any) -> Any:
 
 def label(value: Any) -> str:
     """An observation in a word, for tables."""
+    if isinstance(value, tuple) and len(value) == 4 and value[0] == ARRAY:
+        value = np.frombuffer(value[3], value[1]).reshape(value[2]).tolist()
     return json.dumps(value, default=str) if isinstance(value, list | dict) else str(value)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 import numpy as np
 
+from . import kernels
 from .rewards import ArrivalReward
 from .setting import Setting
 
@@ -51,13 +53,25 @@ class Paid:
         means: dict[tuple[int, ...], float] = {}
         return any(means.setdefault(key[:3], entry[1] / entry[0]) != entry[1] / entry[0] for key, entry in self._table.items())
 
-    def reward(self, setting: Setting, absorbing: np.ndarray, elsewhere: float) -> ArrivalReward:
-        """The average payment of each transition that was seen, less `elsewhere`, which all others are taken to pay.
+    def reward(
+        self, setting: Setting, absorbing: np.ndarray, within: tuple[float, float], side: int, delta: float
+    ) -> ArrivalReward:
+        """The mean payment of each transition: at least (side -1), on average (0) or at most (1), less what unseen ones pay.
 
-        So the reward is that of the result plus `elsewhere`. Staying in an absorbing state is known to pay 0.
+        Unseen transitions pay the least of `within` for sides -1 and 0, the most for side 1: the reward is the result plus that.
+        If rewards are random, the means lie between sides -1 and 1 with probability 1 - delta, for all transitions and times at
+        once. Staying in an absorbing state is known to pay 0.
         """
+        low, high = within
         steps = 1 if setting.stationary else setting.horizon
+        elsewhere = high if side > 0 else low
         table = {key: entry[1] / entry[0] for key, entry in self._table.items()}
+        if side and self.random:
+            level = log(steps * setting.n_states**2 * setting.n_actions / delta)
+            for key, (times, paid, _, _) in self._table.items():
+                mean = min(1.0, max(0.0, (paid / times - low) / (high - low)))
+                ends = kernels.radii.kl_interval(mean, float(times), level)
+                table[key] = low + (high - low) * float(ends[side > 0])
         for h in range(steps):
             for s in absorbing:
                 for a in range(setting.n_actions):

@@ -74,7 +74,7 @@ def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, p
         elif policy.ndim == 2:
             V[h] = np.take_along_axis(Q[h], policy[h][:, None], axis=1)[:, 0]
         else:
-            V[h] = np.where(policy[h] > 0, policy[h] * Q[h], 0.0).sum(axis=1)
+            V[h] = (policy[h] * np.where(policy[h] > 0, Q[h], 0.0)).sum(axis=1)
     return Values(Q, V, Q.argmax(axis=2) if policy is None else policy)
 
 

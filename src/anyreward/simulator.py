@@ -64,6 +64,8 @@ class Simulator:
         env_args: dict[str, Any] | None = None,
     ) -> None:
         self.horizon = whole_number(horizon, "horizon")
+        if self.horizon < 1:
+            raise ValueError(f"horizon is {self.horizon}: it has to be at least 1.")
         if terminal not in TERMINALS:
             raise ValueError(f"terminal is {terminal!r}: it has to be 'state' or 'end'.")
         self.env, self.name = make(env, env_args)
@@ -81,7 +83,8 @@ class Simulator:
         self.paid = Paid()
         self.record: list[tuple[list[int], list[int], list[float], int]] | None = None
         self._ended: set[int] = set()  # states in which episodes ended
-        self._alive = bytearray(self.n_states if terminal == "state" else 0)  # 1: was met and went on
+        self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal
+        self._fresh = True  # no episode was played yet
         self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
 
     def setting(self, discount: float, stationary: bool, arrival_rewards: bool, initial_state: int | None) -> Setting:
@@ -106,12 +109,15 @@ class Simulator:
         """
         env, encode, decode, H = self.env, self.observations.encode, self.actions.decode, self.horizon
         pooled = counts.setting.stationary
-        if t % BLOCK == 0:
-            words = np.random.SeedSequence(seed, spawn_key=(2, t // BLOCK)).generate_state(2, np.uint64)
+        if t % BLOCK == 0 or self._fresh:
+            words = np.random.SeedSequence(seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
+            self._fresh = False
             observation, info = env.reset(seed=int(words[0] >> np.uint64(2)))
         else:
             observation, info = env.reset()
         s = encode(observation)
+        if counts.setting.initial_state not in (None, s):
+            raise ValueError(f"{self.name} starts in state {s}, not in the initial_state {counts.setting.initial_state}.")
         states, actions, rewards = [s], [], []
         for h in range(H):
             self._meet(s, info, counts)
@@ -151,21 +157,16 @@ class Simulator:
 
     def _meet(self, s: int, info: dict[str, Any], counts: Counts) -> None:
         """Takes note of a state that is met alive, before it is counted."""
-        if self.terminal == "state":
-            if s in self._ended:
-                raise ValueError(f"{self.name} ended in state {s} before and goes on from there now: pass terminal='end'.")
-            self._alive[s] = 1
+        if s in self._ended:
+            raise ValueError(f"{self.name} ended in state {s} before and goes on from there now: pass terminal='end'.")
         mask = info.get("action_mask")
+        before, self._alive[s] = self._alive[s], 1 if mask is None else 2
+        if before not in (0, self._alive[s]):
+            raise ValueError(f"info['action_mask'] of state {s} is there at some times and not at others: it always has to be.")
         if mask is None:
             return
-        word = np.asarray(mask, dtype=bool).tobytes()
+        word = checked_mask(mask, self.n_actions, s)
         if s not in self._allowed:
-            if len(word) != self.n_actions:
-                raise ValueError(
-                    f"info['action_mask'] has {len(word)} entries: it needs one for each of {self.n_actions} actions."
-                )
-            if not any(word):
-                raise ValueError(f"info['action_mask'] allows no action in state {s}: at least one has to be possible.")
             self._allowed[s] = word, [a for a in range(self.n_actions) if word[a]]
             counts.declare_illegal(s, [a for a in range(self.n_actions) if not word[a]])
         elif self._allowed[s][0] != word:
@@ -204,6 +205,7 @@ class Simulator:
         for s in state["alive"]:
             self._alive[s] = 1
         for s, allowed in state["allowed"]:
+            self._alive[s] = 2
             word = bytes(int(a in set(allowed)) for a in range(self.n_actions))
             self._allowed[int(s)] = word, [int(a) for a in allowed]
         if isinstance(self.observations, Indexed):
@@ -230,6 +232,16 @@ class Simulator:
             if isinstance(shape, tuple) and len(shape) == 2 and int(np.prod(shape)) == self.observations.size:
                 return int(shape[0]), int(shape[1])
         return None
+
+
+def checked_mask(mask: Any, n_actions: int, s: int) -> bytes:
+    """Which actions are legal in state s, as a byte each."""
+    word = np.asarray(mask, dtype=bool).tobytes()
+    if len(word) != n_actions:
+        raise ValueError(f"info['action_mask'] has {len(word)} entries: it needs one for each of {n_actions} actions.")
+    if not any(word):
+        raise ValueError(f"info['action_mask'] allows no action in state {s}: at least one has to be possible.")
+    return word
 
 
 def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:

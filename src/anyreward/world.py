@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from .algorithms import Explorer
 from .atlas import Recording
 from .mdp import TabularMDP
 from .paid import Paid
 from .setting import Setting
 from .simulator import BLOCK, Simulator
-
-if TYPE_CHECKING:
-    from .algorithms import Explorer
 
 
 class World(Protocol):
@@ -26,6 +24,9 @@ class World(Protocol):
 
     def advance(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         """At least one and at most that many episodes; True once an explorer that follows its bound sees it at `goal`."""
+
+    def rests(self, episodes: int) -> bool:
+        """Whether an exploration can be taken up after that many episodes."""
 
     def state(self) -> dict[str, Any]:
         """What the next episode depends on, as plain JSON."""
@@ -65,6 +66,9 @@ class KnownModel:
         self._episodes.append((states, actions))
         return explorer.reached(goal)
 
+    def rests(self, episodes: int) -> bool:
+        return True
+
     def state(self) -> dict[str, Any]:
         return {"generator": self.rng.bit_generator.state}
 
@@ -95,7 +99,7 @@ class Environment:
         self.simulator, self.setting, self.seed, self.name = simulator, setting, seed, simulator.name
         spec = simulator.env.spec
         made = "" if spec is None else spec.to_json()
-        text = f"{simulator.name} {made} {simulator.env.observation_space} {simulator.terminal}"
+        text = f"{simulator.name} {made} {simulator.env.observation_space} {simulator.terminal} {simulator.observations}"
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         simulator.record = [] if record else None
 
@@ -110,11 +114,16 @@ class Environment:
             states, actions, paid = self.simulator.play(explorer.actor(), explorer.episodes, self.seed, explorer.counts)
             if explorer.wants_rewards:
                 explorer.tell(states, actions, paid)  # type: ignore[call-arg]
+            elif type(explorer).tell is Explorer.tell:
+                explorer._learn(states[None], actions[None])  # what `tell` would do after checks that the simulator has made
             else:
-                explorer._learn(states[None], actions[None])
+                explorer.tell(states, actions)
             if explorer.reached(goal):
                 return True
         return False
+
+    def rests(self, episodes: int) -> bool:
+        return episodes % BLOCK == 0
 
     def state(self) -> dict[str, Any]:
         return self.simulator.dump()

@@ -31,6 +31,7 @@ class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
 
     goal = "best policy"
     guarantee = "its recommendation epsilon-optimal at the stop (one inequality on trust)"
+    status = "certified, partly on trust"
     reference = "Ménard et al. 2021"
 
     def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:

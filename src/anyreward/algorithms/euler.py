@@ -42,6 +42,7 @@ class EULER(OptimisticExplorer, RewardedExplorer):
 
     goal = "regret"
     guarantee = "regret ~ sqrt(Q* S A T)"
+    status = "no certificate"
     reference = "Zanette & Brunskill 2019"
     needs_budget = True
 

@@ -39,6 +39,7 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
 
     goal = "best policy"
     guarantee = "its recommendation epsilon-optimal at the stop; stops only if every state is reached"
+    status = "certified"
     reference = "Even-Dar et al. 2006"
     blind_by_reward = True
 

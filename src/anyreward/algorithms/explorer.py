@@ -42,6 +42,7 @@ class Explorer(ABC):
 
     goal: ClassVar[str] = "reward-free"  # or best policy, regret, generative
     guarantee: ClassVar[str] = "its atlas is certified by the bounds"
+    status: ClassVar[str] = "certified"  # how far its guarantee goes: certified, proved, on trust, none
     reference: ClassVar[str] = ""
     needs_reward: ClassVar[bool] = False  # whether it is for one reward; `explore` gives it the model's own if it gets none
     needs_budget: ClassVar[bool] = False  # whether it has to know the number of episodes beforehand, as `budget`

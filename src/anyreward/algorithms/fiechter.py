@@ -44,6 +44,7 @@ class Fiechter(OptimisticExplorer):
     """
 
     guarantee = "repaired: every plan epsilon-optimal at the stop; published: none"
+    status = "certified if repaired"
     reference = "Fiechter 1994"
 
     def __init__(self, setting: Setting, *, variant: str = "repaired", eta: float | None = None, **options: Any) -> None:

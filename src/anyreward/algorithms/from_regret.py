@@ -70,6 +70,7 @@ class RegretUniform(RewardedExplorer):
 
     goal = "best policy"
     guarantee = "its recommendation Regret(K)/(K delta)-optimal"
+    status = "proved, vacuous at small budgets"
     reference = "Jin et al. 2018"
     needs_budget = True
     runs = 1
@@ -180,6 +181,7 @@ class RegretInstances(RegretUniform):
     """
 
     guarantee = "its recommendation epsilon-optimal if Regret(K)/K is small enough"
+    status = "proved, vacuous at small budgets"
     reference = "Kaufmann et al. 2021, last appendix"
 
     def __init__(

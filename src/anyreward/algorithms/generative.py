@@ -35,6 +35,7 @@ class Generative(RandomPolicy):
 
     goal = "generative"
     guarantee = "every plan epsilon-optimal with `draws_for` draws of every pair"
+    status = "proved"
     reference = "Kearns & Singh 1998; Azar et al. 2012"
 
     def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:

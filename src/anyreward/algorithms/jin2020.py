@@ -44,6 +44,7 @@ class Jin2020(Explorer):
     """
 
     guarantee = "every plan epsilon-optimal with constants that are not published"
+    status = "constants unknown"
     reference = "Jin et al. 2020"
     needs_budget = True
 

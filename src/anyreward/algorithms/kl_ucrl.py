@@ -25,6 +25,7 @@ class KLUCRL(PhasedUCRL):
     """KL-UCRL as ask and tell; `budget` is how many episodes there will be, K. See `PhasedUCRL` for the other options."""
 
     guarantee = "its recommendation loses at most V_up - V_lo; regret ~ D S sqrt(A T) in the original"
+    status = "certified, partly on trust"
     reference = "Filippi et al. 2010"
     needs_budget = True
 

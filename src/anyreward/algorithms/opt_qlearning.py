@@ -49,6 +49,7 @@ class OptimisticQLearning(RewardedExplorer):
 
     goal = "regret"
     guarantee = "regret ~ sqrt(H^4 S A T)"
+    status = "no certificate"
     reference = "Jin et al. 2018"
     needs_budget = True
 

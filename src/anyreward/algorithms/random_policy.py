@@ -23,6 +23,7 @@ class RandomPolicy(GreedyExplorer):
 
     goal = "baseline"
     guarantee = "none of its own"
+    status = "none"
     reference = "Kaufmann et al. 2021, section 6"
 
     def __init__(self, setting: Setting, **options: Any) -> None:

@@ -26,6 +26,7 @@ class RFExpress(OptimisticExplorer):
     """RF-Express as ask and tell; see `OptimisticExplorer` for options."""
 
     guarantee = "every plan epsilon-optimal at the stop"
+    status = "certified"
     reference = "Ménard et al. 2021"
 
     def __init__(self, setting: Setting, **options: Any) -> None:

@@ -43,6 +43,7 @@ class UCBVI(OptimisticExplorer, RewardedExplorer):
 
     goal = "regret"
     guarantee = "regret ~ sqrt(H S A T) (bernstein), H sqrt(S A T) (hoeffding)"
+    status = "no certificate"
     reference = "Azar et al. 2017"
     needs_budget = True
 

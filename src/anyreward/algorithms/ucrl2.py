@@ -19,6 +19,7 @@ class UCRL2(PhasedUCRL):
     """UCRL2 as ask and tell; see `PhasedUCRL` for options."""
 
     guarantee = "its recommendation loses at most V_up - V_lo; regret ~ D S sqrt(A T) in the original"
+    status = "certified"
     reference = "Jaksch et al. 2010"
     norm_l1 = True
 

@@ -1,0 +1,234 @@
+"""Algorithms side by side on a known model: what they learn about its reward, about other rewards, and how fast.
+
+For each algorithm and seed, along the way: the value error |V_hat*(s_1; r) - V*(s_1; r)| of planning on its counts, for the
+model's own reward and, the worst of them, for a panel of random rewards; the states covered; transitions a second; what its own
+theorem guarantees and what our certificate says about its counts. Bands are 95% bootstrap intervals of the mean over the seeds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..algorithms import ALGORITHMS
+from ..certificate import certify
+from ..files import check_writable, replace_file
+from ..mdp import TabularMDP
+from ..planning import backward_induction
+
+PANEL = 20  # random rewards
+LOOKS = 12  # points of a curve
+WARM = 200  # episodes before the clock starts: to compile, and no more
+GROUPS = {
+    "reward-free": "tab:blue",
+    "generative": "tab:purple",
+    "baseline": "tab:gray",
+    "best policy": "tab:green",
+    "regret": "tab:red",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One algorithm with one seed."""
+
+    algorithm: str
+    seed: int
+    episodes: list[int]  # along the way
+    error: list[float]  # for the model's reward
+    worst: list[float]  # over the panel
+    covered: int
+    per_second: float
+    own: float | None
+    ours: float
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mean over seeds with its bootstrap interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def panel(mdp: TabularMDP, horizon: int, size: int = PANEL) -> list[np.ndarray]:
+    """Rewards that somebody might ask for: half dense ones, uniform in [0, 1], half goals, 1 in one state."""
+    rng = np.random.default_rng(12345)
+    dense = [rng.random((mdp.n_states, mdp.n_actions)) for _ in range(size - size // 2)]
+    goals = rng.choice(mdp.n_states, size // 2, replace=mdp.n_states < size // 2)
+    return dense + [np.repeat((np.arange(mdp.n_states) == goal)[:, None].astype(float), mdp.n_actions, axis=1) for goal in goals]
+
+
+def one_run(
+    mdp: TabularMDP,
+    algorithm: str,
+    seed: int,
+    episodes: int,
+    horizon: int,
+    delta: float,
+    stationary: bool,
+    options: dict[str, Any],
+) -> Run:
+    """Explores with one algorithm and looks at what it knows along the way. Looking is not timed."""
+    kind = ALGORITHMS[algorithm]
+    setting = mdp.setting(horizon, stationary=stationary)
+
+    def make(number: int, budget: int) -> Any:
+        given: dict[str, Any] = {"delta": delta, "seed": number, **options}
+        given |= {"reward": mdp.reward} if kind.needs_reward else {}
+        return kind(setting, **given, **({"budget": budget} if kind.needs_budget else {}))
+
+    def play(explorer: Any, rng: np.random.Generator, end: int) -> float:
+        start = time.perf_counter()
+        while explorer.episodes < end:
+            explorer.advance(mdp, rng, end - explorer.episodes, -1.0)
+        return time.perf_counter() - start
+
+    play(make(seed, WARM), np.random.default_rng(seed), WARM)
+    explorer, rng = make(seed, episodes), np.random.default_rng(seed)
+    rewards = [mdp.reward, *panel(mdp, horizon)]
+    truth = [float(mdp.initial @ backward_induction(mdp, r, horizon).V[0]) for r in rewards]
+    looks = sorted({int(t) for t in np.geomspace(min(100, episodes), episodes, LOOKS).round()})
+    error, worst, took = [], [], 0.0
+    for t in looks:
+        took += play(explorer, rng, t)
+        model = explorer.counts.model()
+        values = [float(model.initial @ backward_induction(model, r, horizon).V[0]) for r in rewards]
+        gaps = [abs(value - best) for value, best in zip(values, truth, strict=True)]
+        error.append(gaps[0])
+        worst.append(max(gaps[1:]))
+    covered = int((explorer.counts.state_visits() > 0).sum())
+    ours = certify(explorer.counts, delta).epsilon
+    return Run(
+        algorithm, seed, looks, error, worst, covered, episodes * horizon / max(took, 1e-9), explorer.own_epsilon, float(ours)
+    )
+
+
+def compare(
+    mdp: TabularMDP,
+    algorithms: Sequence[str] | None = None,
+    episodes: int = 20_000,
+    seeds: int = 10,
+    horizon: int = 20,
+    delta: float = 0.1,
+    stationary: bool = False,
+    seed: int = 0,
+    executor: Executor | None = None,
+    workers: int = 1,
+    progress: Any = None,
+) -> list[Run]:
+    """All runs, by algorithm and seed. `executor` is like those of `concurrent.futures`; `progress` is called after each run."""
+    names = list(ALGORITHMS) if algorithms is None else list(algorithms)
+    unknown = [name for name in names if name not in ALGORITHMS]
+    if unknown:
+        raise ValueError(f"there is no algorithm {unknown[0]!r}: it has to be one of {', '.join(ALGORITHMS)}.")
+    if mdp.reward is None:
+        raise ValueError("the environment has no reward of its own: comparing needs one.")
+    if episodes < 1 or seeds < 1:
+        raise ValueError(f"episodes and seeds are {episodes} and {seeds}: both have to be at least 1.")
+    numbers = [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(seeds)]
+    jobs = [(name, number) for name in names for number in numbers]
+    if executor is None and workers > 1:
+        with ProcessPoolExecutor(workers) as own:
+            return compare(mdp, names, episodes, seeds, horizon, delta, stationary, seed, own, 1, progress)
+    results = []
+    pending = [] if executor is None else [
+        executor.submit(one_run, mdp, name, number, episodes, horizon, delta, stationary, {}) for name, number in jobs
+    ]  # fmt: skip
+    for i, (name, number) in enumerate(jobs):
+        run = one_run(mdp, name, number, episodes, horizon, delta, stationary, {}) if executor is None else pending[i].result()
+        results.append(run)
+        if progress is not None:
+            progress(run)
+    return results
+
+
+def band(values: Sequence[float], draws: int = 2_000) -> Band:
+    """The mean and its 95% bootstrap interval."""
+    x = np.asarray(values, dtype=float)
+    means = np.random.default_rng(0).choice(x, (draws, len(x))).mean(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Band(float(x.mean()), float(low), float(high))
+
+
+def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """A row for each algorithm, in the order in which they were run."""
+    rows = []
+    for name in dict.fromkeys(run.algorithm for run in runs):
+        mine = [run for run in runs if run.algorithm == name]
+        own = [run.own for run in mine if run.own is not None]
+        rows.append(
+            {
+                "algorithm": name,
+                "goal": ALGORITHMS[name].goal,
+                "error": band([run.error[-1] for run in mine]),
+                "worst error": band([run.worst[-1] for run in mine]),
+                "states": band([run.covered for run in mine]),
+                "transitions/s": band([run.per_second for run in mine]),
+                "own ε": band(own) if len(own) == len(mine) else None,
+                "our ε": band([run.ours for run in mine]),
+            }
+        )
+    return rows
+
+
+def save_table(path: Path, runs: Sequence[Run]) -> None:
+    """Every run in a line of a CSV file."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(["algorithm", "seed", "episodes", "error", "worst_error", "states", "transitions_per_second", "own", "ours"])
+    for run in runs:
+        last = run.episodes[-1], run.error[-1], run.worst[-1], run.covered, run.per_second, run.own, run.ours
+        writer.writerow([run.algorithm, run.seed, *last])
+    replace_file(path, buffer.getvalue().encode())
+
+
+def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
+    """Errors against episodes with their bands: for the model's reward on the left, the worst of the panel on the right."""
+    from matplotlib.figure import Figure
+
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"{path} cannot be drawn: the name has to end in .png, .pdf or .svg.")
+    figure = Figure(figsize=(13, 6), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    styles = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
+    used: dict[str, int] = {}
+    for name in dict.fromkeys(run.algorithm for run in runs):
+        mine, goal = [run for run in runs if run.algorithm == name], ALGORITHMS[name].goal
+        style = styles[used.get(goal, 0) % len(styles)]
+        used[goal] = used.get(goal, 0) + 1
+        for axis, field in zip(axes, ("error", "worst"), strict=True):
+            bands = [band([getattr(run, field)[i] for run in mine], 300) for i in range(len(mine[0].episodes))]
+            t, colour = mine[0].episodes, GROUPS.get(goal, "black")
+            axis.plot(t, [b.mean for b in bands], linestyle=style, color=colour, label=name)
+            axis.fill_between(t, [b.low for b in bands], [b.high for b in bands], color=colour, alpha=0.1, linewidth=0)
+    for axis, text in zip(axes, ("its own reward", "the worst of 20 other rewards"), strict=True):
+        axis.set(xscale="log", yscale="log", xlabel="episodes", title=f"Value error for {text}")
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("|V̂* − V*| at the start, mean and 95% band")
+    axes[1].legend(
+        loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, title="blue: reward-free\ngreen: one policy\nred: regret"
+    )
+    figure.suptitle(title)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix.lower().lstrip("."), dpi=120)
+    replace_file(path, buffer.getvalue())
+
+
+def check_outputs(*paths: Path | None) -> None:
+    """Raises before anything is run if a result could not be written."""
+    for path in paths:
+        if path is not None:
+            check_writable(path)
