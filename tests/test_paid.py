@@ -107,12 +107,14 @@ def test_intervals_for_its_own_reward_hold(stationary, options):
 def test_after_many_episodes_the_plan_is_as_good_as_it_gets():
     env, P, pay = paying(5, ends=(3,))
     atlas = ar.explore(env, H, max_episodes=3_000, stationary=True, replan="geometric")
-    plan = atlas.plan("own")
+    plan = atlas.plan("own", (-1.0, 2.0))
     best = own_truth(P, {3}, pay, H)
     assert own_truth(P, {3}, pay, H, plan.policy) > best - 0.05
     assert plan.value == pytest.approx(best, abs=0.15)
     assert plan.upper - plan.lower < 3.0 * H / 2  # narrower than half of what is possible
-    assert plan.reward_range == pytest.approx((pay[:3].min(), pay[:3].max()))
+    assert plan.reward_range == (-1.0, 2.0)
+    with pytest.raises(ValueError, match="pass reward_range"):
+        atlas.plan("own")
 
 
 @pytest.mark.parametrize("terminal", ["state", "end"])
@@ -183,7 +185,7 @@ def test_files_and_merging_keep_payments(tmp_path, stationary):
     again = ar.load(tmp_path / "one.atlas")
     assert again == one
     assert again.paid == one.paid
-    mine, theirs = one.plan("own"), again.plan("own")
+    mine, theirs = one.plan("own", (-1.0, 2.0)), again.plan("own", (-1.0, 2.0))
     np.testing.assert_array_equal(mine.policy, theirs.policy)
     assert (mine.value, mine.lower, mine.upper) == (theirs.value, theirs.lower, theirs.upper)
     both = one | two

@@ -183,9 +183,10 @@ def audit(
         env = envs.make(env, **(env_args or {}))
     if isinstance(env, TabularMDP):
         starts = {int(s): 0 for s in np.flatnonzero(env.initial)}
+        steps = (env.n_steps or DEFAULT_HORIZON) if horizon is None else horizon
         return Audit(
-            env.name, env.n_states, env.n_actions, (env.n_steps or DEFAULT_HORIZON) if horizon is None else horizon, 0, 0, starts, 0.0, 0,
-            "state", None, False, (0.0, 0.0), 1.0, 1.0, stationary and env.n_steps is None, "tabular", _model=env,
+            env.name, env.n_states, env.n_actions, steps, 0, 0, starts, 0.0, 0, "state", None, False, (0.0, 0.0), 1.0, 1.0,
+            stationary and env.n_steps is None, "tabular", _model=env,
         )  # fmt: skip
     made, _ = make(env, env_args)
     horizon = (time_limit(made) or DEFAULT_HORIZON) if horizon is None else horizon

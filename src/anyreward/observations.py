@@ -85,7 +85,7 @@ class Binned:
 
     def __init__(self, space: Any, bins: Bins) -> None:
         low, high = (np.asarray(end, dtype=float).reshape(-1) for end in (space.low, space.high))
-        if np.ndim(bins) == 0 and not isinstance(bins, list | tuple):
+        if not isinstance(bins, Sequence | np.ndarray) or isinstance(bins, str):
             raise ValueError(f"bins is {bins!r}: it has to be a list with an entry for each dimension.")
         if len(bins) != len(low):
             raise ValueError(f"bins has {len(bins)} entries, but the observation has {len(low)} dimensions: give one for each.")

@@ -122,7 +122,7 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
     if len(np.unique(keys, axis=0)) < len(keys) or (not named and len(keys) > 1):
         raise ValueError(f"{path} names the same thing twice: each may appear once.")
     if "next" in table:
-        return _spread(table, setting)
+        return _spread(path, table, setting)
     shape = tuple(sizes[name] if name in table else 1 for name in ("h", "s", "a"))
     r = np.zeros(shape)
     nowhere = np.zeros(len(table["reward"]), np.int64)
@@ -130,11 +130,11 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
     return np.array(np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions)))
 
 
-def _spread(table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
+def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
     """A sparse table on arrival with s and a, repeated over those that were no columns."""
     lacking = [size for name, size in (("s", setting.n_states), ("a", setting.n_actions)) if name not in table]
     if np.prod([len(table["reward"]), *lacking], dtype=float) > MOST_ROWS:
-        raise ValueError("the reward on arrival has too many transitions: name the states and actions that pay.")
+        raise ValueError(f"{path} has too many transitions without columns s and a: name the states and actions that pay.")
     for name, size in (("s", setting.n_states), ("a", setting.n_actions)):
         if name not in table:
             rows = len(table["reward"])

@@ -88,7 +88,8 @@ def one_run(
     def make(number: int, budget: int) -> Any:
         given: dict[str, Any] = {"delta": delta, "seed": number, **options}
         given |= {"reward": mdp.reward} if kind.needs_reward else {}
-        return kind(setting, **given, **({"budget": budget} if kind.needs_budget else {}))
+        given |= {"budget": budget} if kind.needs_budget else {}
+        return kind(setting, **given)
 
     def play(explorer: Any, rng: np.random.Generator, end: int) -> float:
         start = time.perf_counter()
