@@ -321,7 +321,9 @@ def algorithms(as_json: AsJson = False) -> None:
 @clear_errors
 def compare(
     env: Annotated[str, typer.Option(help="One of our environments, with a reward of its own.")] = "double-chain",
-    algorithms: Annotated[str, typer.Option(help="Names with commas between them, or all.")] = "all",
+    algorithms: Annotated[
+        str, typer.Option(help="Names with commas between them, name:option=value for options, or all.")
+    ] = "all",
     episodes: Annotated[int, typer.Option(help="Episodes of each run.")] = 20_000,
     seeds: Annotated[int, typer.Option(help="Runs of each algorithm.")] = 10,
     horizon: Annotated[int, typer.Option(help="Steps of an episode.")] = 20,
@@ -354,9 +356,7 @@ def compare(
     experiment.check_outputs(out, table)
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
     with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
-        from .algorithms import ALGORITHMS
-
-        task = bar.add_task("comparing", total=seeds * len(names or ALGORITHMS))
+        task = bar.add_task("comparing", total=seeds * len(names or experiment.everything()))
         runs = experiment.compare(
             mdp, names, episodes, seeds, horizon, delta, stationary, seed, None, workers,
             lambda run: bar.update(task, advance=1, description=run.algorithm),

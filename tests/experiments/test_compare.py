@@ -1,0 +1,115 @@
+"""Algorithms side by side: what the table and the picture say."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anyreward as ar
+from anyreward.experiments import compare as experiment
+
+SCRIPT = Path(sys.executable).parent / "anyreward"
+
+
+def without_times(runs):
+    return [(run.algorithm, run.seed, run.episodes, run.error, run.worst, run.covered, run.own, run.ours) for run in runs]
+
+
+def test_runs_are_the_same_however_they_are_carried_out():
+    mdp = ar.envs.double_chain(5)
+    given = {"algorithms": ["rf-trajectory", "ucbvi:scale=0.1", "random"], "episodes": 100, "seeds": 2, "horizon": 4}
+    one = experiment.compare(mdp, **given)
+    with ThreadPoolExecutor(2) as pool:
+        two = experiment.compare(mdp, **given, executor=pool)
+    assert without_times(one) == without_times(two)
+    assert without_times(one) != without_times(experiment.compare(mdp, **given, seed=1))
+
+
+def test_errors_are_those_of_planning_on_the_counts():
+    mdp = ar.envs.double_chain(5)
+    run = experiment.one_run(mdp, "rf-trajectory", 3, 150, 4)
+    explorer, rng = ar.RFTrajectory(mdp.setting(4), seed=3), np.random.default_rng(3)
+    while explorer.episodes < 150:
+        explorer.advance(mdp, rng, 150 - explorer.episodes, -1.0)
+    model = explorer.counts.model()
+    rewards = [mdp.reward, *experiment.panel(mdp, 4)]
+    gaps = [
+        abs(model.initial @ ar.backward_induction(model, r, 4).V[0] - mdp.initial @ ar.backward_induction(mdp, r, 4).V[0])
+        for r in rewards
+    ]
+    assert run.error[-1] == pytest.approx(gaps[0], abs=1e-12)
+    assert run.worst[-1] == pytest.approx(max(gaps[1:]), abs=1e-12)
+    assert run.ours == pytest.approx(ar.certify(explorer.counts).epsilon)
+
+
+def test_bands_hold_the_mean_and_shrink():
+    rng = np.random.default_rng(0)
+    few, many = experiment.band(rng.normal(size=10)), experiment.band(rng.normal(size=1000))
+    for band in (few, many):
+        assert band.low <= band.mean <= band.high
+    assert many.high - many.low < few.high - few.low
+
+
+@pytest.mark.slow
+def test_a_regret_minimiser_learns_little_off_the_path_of_its_reward_and_a_reward_free_one_does():
+    """With bonuses scaled down, so that it gets to its reward at all: the hole that reward-free exploration does not have."""
+    mdp = ar.envs.double_chain(31)
+    runs = {}
+    minimisers = [name for name in experiment.PRACTICAL if experiment.goal_of(name) == "regret"]
+    assert len(minimisers) == 5
+    for name in ("rf-trajectory", *minimisers):
+        runs[name] = [experiment.one_run(mdp, name, seed, 10_000, 20) for seed in range(3)]
+    free = np.mean([run.worst[-1] for run in runs["rf-trajectory"]])
+    for name in minimisers:
+        assert np.mean([run.error[-1] for run in runs[name]]) < 0.1  # it knows its own reward
+        assert np.mean([run.worst[-1] for run in runs[name]]) > 1.5 * free  # and little about others
+
+
+@pytest.mark.slow
+def test_the_command_writes_a_table_and_a_picture(tmp_path):
+    names = "rf-trajectory,bpi-ucrl,opt-qlearning"
+    call = [
+        "compare",
+        "--env",
+        "double-chain",
+        "--env-arg",
+        "length=7",
+        "--algorithms",
+        names,
+        "--episodes",
+        "300",
+        "--seeds",
+        "2",
+    ]
+    done = subprocess.run(
+        [SCRIPT, *call, "--horizon", "6", "--out", "it.png", "--table", "it.csv"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    assert all(name in done.stdout for name in names.split(","))
+    assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
+    assert len((tmp_path / "it.csv").read_text().splitlines()) == 1 + 3 * 2
+    again = subprocess.run(
+        [SCRIPT, *call, "--horizon", "6", "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
+    rows = json.loads(again.stdout)
+    assert [row["algorithm"] for row in rows] == names.split(",")
+    assert rows[0]["own ε"] == rows[0]["our ε"]
+    assert rows[2]["own ε"] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"algorithms": ["nobody"]}, "there is no algorithm 'nobody'"),
+        ({"algorithms": ["ucbvi:loud"]}, "is no algorithm"),
+        ({"algorithms": ["ucbvi:loud=1"]}, "does not suit"),
+        ({"seeds": 0}, "seeds are"),
+    ],
+)
+def test_what_is_refused(given, names):
+    with pytest.raises(ValueError, match=names):
+        experiment.compare(ar.envs.double_chain(5), **given)
