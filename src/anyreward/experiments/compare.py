@@ -7,6 +7,7 @@ theorem guarantees and what our certificate says about its counts. Bands are 95%
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import time
@@ -82,18 +83,34 @@ def panel(mdp: TabularMDP, horizon: int, size: int = PANEL) -> list[np.ndarray]:
     return dense + [np.repeat((np.arange(mdp.n_states) == goal)[:, None].astype(float), mdp.n_actions, axis=1) for goal in goals]
 
 
+def parsed(entry: str) -> tuple[str, dict[str, Any]]:
+    """An algorithm and its options, from `name` or `name:option=value+option=value`."""
+    name, _, rest = entry.partition(":")
+    if name not in ALGORITHMS:
+        raise ValueError(f"there is no algorithm {name!r}: it has to be one of {', '.join(ALGORITHMS)}.")
+    options: dict[str, Any] = {}
+    for pair in filter(None, rest.split("+")):
+        key, equals, text = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise ValueError(f"{entry!r} is no algorithm: options are written as name:option=value.")
+        try:
+            options[key] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            options[key] = text
+    return name, options
+
+
+def goal_of(entry: str) -> str:
+    """What an algorithm is for."""
+    return ALGORITHMS[parsed(entry)[0]].goal
+
+
 def one_run(
-    mdp: TabularMDP,
-    algorithm: str,
-    seed: int,
-    episodes: int,
-    horizon: int,
-    delta: float,
-    stationary: bool,
-    options: dict[str, Any],
+    mdp: TabularMDP, algorithm: str, seed: int, episodes: int, horizon: int, delta: float = 0.1, stationary: bool = False
 ) -> Run:
-    """Explores with one algorithm and looks at what it knows along the way. Looking is not timed."""
-    kind = ALGORITHMS[algorithm]
+    """Explores with one algorithm, see `parsed`, and looks at what it knows along the way. Looking is not timed."""
+    name, options = parsed(algorithm)
+    kind = ALGORITHMS[name]
     setting = mdp.setting(horizon, stationary=stationary)
 
     def make(number: int, budget: int) -> Any:
