@@ -90,7 +90,7 @@ def euler(repaired):
         up, _, lo, _ = slow.euler(n, r, DELTA, BUDGET * setting.horizon, repaired=repaired)
         np.testing.assert_allclose(explorer.index, up, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(lower(explorer), lo, rtol=1e-9, atol=1e-9)
-        return up[0], setting.horizon
+        return up[0, setting.initial_state], setting.horizon
 
     return check
 
@@ -172,14 +172,14 @@ def test_the_index_is_that_of_the_formulas_after_a_compiled_run(name, stationary
 @pytest.mark.parametrize("stationary", [False, True])
 def test_ucbvi_takes_the_least_index_of_all_episodes(bonus, stationary):
     """Replayed episode by episode, as the minimum with the index before is part of the algorithm."""
-    mdp, H, delta, episodes = random_mdp(2, 1, seed=3, H=2), 2, 0.9, 6000 if bonus == "hoeffding" else 1500
-    setting = mdp.setting(H) if not stationary else ar.Setting(n_states=2, n_actions=1, horizon=H, initial_state=0, stationary=True)
-    r = np.array([[[0.1], [0.8]], [[0.0], [1.0]]])
+    P = np.array([[[[0.9, 0.1]], [[0.5, 0.5]]]] * 2)
+    mdp, H, delta, episodes = ar.TabularMDP(P), 2, 0.9, 6000 if bonus == "hoeffding" else 1500
+    setting = ar.Setting(n_states=2, n_actions=1, horizon=H, initial_state=0, stationary=stationary)
+    r = np.array([[[0.0], [0.3]], [[0.0], [1.0]]])
     explorer = UCBVI(setting, r, budget=1, bonus=bonus, delta=delta)
     states, actions = played(mdp, setting, episodes, seed=0)
     n, visits, Q = np.zeros((H, 2, 1, 2), int), np.zeros((H + 1, 2), int), np.full((H, 2, 1), float(H))
-    checks, forgetful = {1, 2, 17, episodes // 3, episodes // 2, episodes - 1, episodes}, 0.0
-    told = 0
+    checks, forgetful, told = {1, 2, 17, episodes // 3, episodes // 2, *range(episodes - 60, episodes + 1)}, 0.0, 0
     for b in range(episodes):
         n[np.arange(H), states[b, :-1], actions[b], states[b, 1:]] += 1
         visits[np.arange(H + 1), states[b]] += 1
@@ -279,7 +279,7 @@ def test_both_bounds_of_ucrl_are_of_the_beginning_of_the_phase(name, stationary,
     if not compiled:
         for part in range(0, N, 777):
             explorer.tell(states[part : part + 777], actions[part : part + 777])
-    assert 20 < phases < 150
+    assert 10 < phases < 150
     assert t_begun < N * H
     pooled = begun.sum(axis=0) if stationary else begun
     if name == "ucrl2":
@@ -334,7 +334,7 @@ def test_fiechter_with_a_fine_grain_is_rf_ucrl(stationary, discount):
     assert paper.error_bound < 0.9 * setting.discount * setting.sigma[-2]
     assert fine.own_epsilon == pytest.approx(2 * paper.error_bound, rel=1e-6)
     starts, n = reference.dense_counts(states, actions, setting)
-    np.testing.assert_allclose(fine.index, reference.rf_ucrl(starts, n, setting, 0.1)[0], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(fine.index, np.array(reference.rf_ucrl(starts, n, setting, 0.1)[0], float), rtol=0, atol=1e-8)
 
 
 def test_the_published_index_of_fiechter_is_below_a_true_error():
@@ -353,7 +353,7 @@ def test_the_published_index_of_fiechter_is_below_a_true_error():
 
 def test_fiechter_stops_where_its_rule_says():
     """eta = epsilon / (8 H): F_0 <= 3 H implies an own guarantee of at most epsilon, and one grain more does not stop."""
-    epsilon, H = 1.0, 2
+    epsilon, H = 0.5, 2
     setting = ar.Setting(n_states=2, n_actions=1, horizon=H, initial_state=0)
     explorer = Fiechter(setting, eta=slow.fiechter_eta(epsilon, H))
     threshold, stopped = slow.fiechter_threshold(epsilon, explorer.eta, H), None
@@ -368,15 +368,15 @@ def test_fiechter_stops_where_its_rule_says():
 
 
 def test_even_dar_eliminates_bad_actions_and_never_the_best():
-    """Over 60 runs of delta = 1/10; false alarm below 1e-7. And it does eliminate."""
-    runs, wrong, out = 60, 0, 0
+    """Over 40 runs of delta = 1/10; false alarm below 1e-7. And it does eliminate."""
+    runs, wrong, out = 40, 0, 0
     for seed in range(runs):
         mdp, H = random_mdp(2, 2, seed=seed), 3
         rng, setting = np.random.default_rng(seed), mdp.setting(H, (1.0, 0.8)[seed % 2], seed % 3 == 0)
         explorer = EvenDar(setting, mdp.reward, seed=seed)
         best = ar.backward_induction(mdp, mdp.reward, H, setting.discount)
         failed = False
-        while explorer.episodes < 4000:
+        while explorer.episodes < 3000:
             explorer.advance(mdp, rng, 1000, 0.0)
             left = explorer.index >= explorer.lower_index.max(axis=2, keepdims=True)
             failed |= not np.take_along_axis(left, best.policy[..., None], axis=2).all()
@@ -432,7 +432,7 @@ def test_the_upper_index_is_above_the_truth(name):
         setting, rng = mdp.setting(H, 1.0, stationary=seed % 2 == 1 and seed % 4 == 1), np.random.default_rng(seed)
         explorer = ar.ALGORITHMS[name.split(",")[0]](setting, mdp.reward, delta=delta, seed=seed, **OPTIMISTS[name])
         Q, failed = truth(mdp, mdp.reward, setting).Q, False
-        for upto in (1, 10, 100, 1000, 6000):
+        for upto in (1, 10, 100, 1000, 60_000 if name == "bpi-ucbvi" else 6000):
             while explorer.episodes < upto:
                 explorer.advance(mdp, rng, upto - explorer.episodes, 0.0)
             if name in ("ucrl2", "kl-ucrl"):
@@ -449,7 +449,12 @@ def test_the_upper_index_is_above_the_truth(name):
     assert informative >= (0 if name in ("ucbvi", "opt-qlearning") else runs / 2)
 
 
-BEST_POLICY = {"even-dar": ({}, 20_000), "bpi-ucbvi": ({}, 60_000), "ucrl2": ({}, 20_000), "kl-ucrl": ({"budget": 20_000}, 20_000)}
+BEST_POLICY = {
+    "even-dar": ({}, 20_000),
+    "bpi-ucbvi": ({}, 60_000),
+    "ucrl2": ({}, 20_000),
+    "kl-ucrl": ({"budget": 20_000}, 20_000),
+}
 
 
 @pytest.mark.parametrize("name", BEST_POLICY)
@@ -479,7 +484,7 @@ def test_the_recommendation_loses_no_more_than_it_says(name):
 
 @pytest.mark.parametrize(("name", "last", "runs"), [("fiechter", 20_000, 30), ("rf-express", 2_000_000, 3)])
 def test_every_plan_loses_no_more_than_it_says(name, last, runs):
-    """own_epsilon >= the loss of the plan for the worst of 60 rewards drawn at random; delta = 1/2, false alarm below 1e-7.
+    """own_epsilon >= the loss of the plan for the worst of 30 rewards drawn at random; delta = 1/2, false alarm below 1e-7.
 
     3 runs cannot fail a test at that level: RF-Express must hold in all of them, with delta = 1e-8.
     """
@@ -496,7 +501,7 @@ def test_every_plan_loses_no_more_than_it_says(name, last, runs):
             n = slow.by_step(n, H)
             p_hat = np.apply_along_axis(slow.p_hat, -1, n)
             worst = 0.0
-            for i in range(60):
+            for i in range(30):
                 r = rng.random((H, S, A)) if i % 2 else rng.integers(0, 2, (H, S, A)).astype(float)
                 plan = ar.backward_induction(p_hat, r, H, setting.discount).policy
                 worst = max(worst, loss_of(mdp, r, plan, setting))
@@ -504,7 +509,7 @@ def test_every_plan_loses_no_more_than_it_says(name, last, runs):
         wrong += failed
         told += explorer.own_epsilon < 0.9 * setting.sigma[-1]
     assert wrong <= binom.isf(FALSE_ALARM, runs, delta)
-    assert told >= runs / 2
+    assert told >= runs / 3
 
 
 # --- Where nothing is guaranteed ---
@@ -584,7 +589,9 @@ def test_rewards_on_arrival_are_not_covered_by_indices_that_leave_them_out(name)
 # --- Known pairs: states that are never left, actions that must not be played ---
 
 
-@pytest.mark.parametrize("name", ["ucbvi", "ucbvi, hoeffding", "opt-qlearning", "opt-qlearning, sharp", "euler", "even-dar", "bpi-ucbvi"])
+@pytest.mark.parametrize(
+    "name", ["ucbvi", "ucbvi, hoeffding", "opt-qlearning", "opt-qlearning, sharp", "euler", "even-dar", "bpi-ucbvi"]
+)
 @pytest.mark.parametrize("stationary", [False, True])
 def test_optimism_holds_in_states_that_are_known_to_be_absorbing(name, stationary):
     """Nothing is unknown about where they lead, but they pay: an index of 0 there is no upper bound."""
@@ -614,8 +621,7 @@ def test_actions_that_are_declared_illegal_can_be_lived_with(name):
         own = explorer.own_epsilon
         assert own is None or own >= 0
     if name not in ("jin2020", "regret-uniform", "regret-instances"):  # they have minimisers that are not told
-        seen = explorer.counts.state_visits()
-        assert (explorer.ask()[np.broadcast_to(seen[:3] > 0, (3, 3))] == 0).all()
+        assert (explorer.ask()[counts_of(explorer).sum(axis=(2, 3)) > 0] == 0).all()
 
 
 # --- What is refused ---

@@ -78,7 +78,11 @@ PAY = np.zeros((31, 2))
 def test_bonuses_on_the_chain_are_those_of_the_formulas(visits):
     H, S, A, T, delta = 20, 31, 2, 1000 * 20, 0.1
     express, beta = slow.beta_express(visits, S, A, H, delta), slow.beta(visits, S, S * A * H, delta)
-    star, CH, L = slow.beta_star(visits, S, A, H, delta), math.log(5 * S * H * A * T / delta), math.log(4 * S * H * A * T * 7 / delta)
+    star, CH, L = (
+        slow.beta_star(visits, S, A, H, delta),
+        math.log(5 * S * H * A * T / delta),
+        math.log(4 * S * H * A * T * 7 / delta),
+    )
     less = max(1, visits - 1)
     right = [
         (Fiechter(CHAIN), math.sqrt(2 * beta / visits), None),
