@@ -80,7 +80,7 @@ def test_a_restored_explorer_decides_the_same_ever_after(name, kind):
     make, options = EXPLORERS[name]
     mdp, setting = model_of(kind), setting_of(kind)
     further = 30 if name == "bpi on arrival" else 200
-    for before in (0, 1, 7, 61):
+    for before in (0, 7, 61):
         explorer, twin = (make(setting, seed=3, **options) for _ in range(2))
         play(explorer, mdp, before, seed=1)
         state = explorer.state()
@@ -200,7 +200,7 @@ def test_a_state_of_a_larger_explorer_is_refused(name):
         make(small, **options).restore(explorer.state())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_changes_of_a_state_are_refused_or_harmless(seed):
     """Every array of a state, changed at random: an explorer that takes it goes on without a crash."""
     rng = np.random.default_rng(seed)

@@ -171,6 +171,10 @@ def explore(
         raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
     if stop not in ("certificate", "own"):
         raise ValueError(f"stop is {stop!r}: it has to be 'certificate' or 'own'.")
+    if record and not kind.plays_episodes:
+        raise ValueError(f"record is True, but {kind.__name__} plays no episodes that could be kept.")
+    if path is not None:
+        explorer.state()  # says so if it cannot be saved, before anything is played
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
     run = _Run(world, explorer, name, epsilon, max_episodes, seed, options, path, checkpoint_every, stop)
     with Progress(progress, epsilon, max_episodes) as show, run.interruptible():

@@ -178,7 +178,7 @@ def test_sizes_are_those_of_the_formulas(seed):
 
 
 def test_so_many_draws_are_enough():
-    """At n draws of every pair the paper's own bound on the same counts is epsilon/2 at most, and above it with one round less."""
+    """At n draws of every pair the paper's own bound on the counts is epsilon/2 at most, and above it one round before."""
     mdp, H, epsilon = random_mdp(2, 2, seed=0), 2, 0.5
     setting = mdp.setting(H)
     n = draws_for(setting, epsilon, 0.1)

@@ -332,7 +332,9 @@ def test_atlases_for_one_reward_are_not_merged():
 
 
 def test_a_reward_is_needed():
+    """The model's own, if there is one and no other is given."""
     mdp = random_mdp(3, 2, seed=0)
+    mdp.reward = None
     with pytest.raises(ValueError, match="reward is not given"):
         ar.explore(mdp, horizon=3, epsilon=1.0, algorithm="bpi-ucrl")
     with pytest.raises(ValueError, match="reward is not given"):

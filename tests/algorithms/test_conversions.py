@@ -53,7 +53,7 @@ def test_then_it_draws_uniformly_from_its_buffer_with_a_uniform_action_at_the_go
     advanced(explorer, mdp, H * S * n0, rng)
     buffer = np.stack(explorer._buffer)  # (goals, n0, H, S)
     assert buffer.shape == (H * S, n0, H, S)
-    drawn = explorer._drawn(H * S * n0, 6000)
+    drawn = explorer._drawn(H * S * n0, 3000)
     fits = np.zeros(len(drawn))
     for goal in range(H * S):
         h, s = divmod(goal, S)
@@ -75,7 +75,7 @@ def test_then_it_draws_uniformly_from_its_buffer_with_a_uniform_action_at_the_go
 
 
 def test_it_visits_everything_that_can_be_reached():
-    """N / (2 S A H) visits at least of every (h, s, a), though state 1 is reached by one action only, which has to be repeated."""
+    """N / (2 S A H) visits at least of every (h, s, a), though state 1 is reached by one action, which has to be repeated."""
     H, S, A, N0, N = 3, 2, 2, 400, 4000
     P = np.zeros((S, A, S))
     P[0, 0], P[0, 1], P[1, 0], P[1, 1] = [0.95, 0.05], [0.4, 0.6], [0.9, 0.1], [0.3, 0.7]

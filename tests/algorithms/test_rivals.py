@@ -130,8 +130,9 @@ INDICES = {  # without a memory of their own: a function of the counts
 
 @pytest.mark.parametrize("name", INDICES)
 @pytest.mark.parametrize(
-    ("stationary", "discount", "seed"), [(False, 1.0, 0), (False, 1.0, 1), (True, 1.0, 2), (True, 1.0, 3), (False, 0.8, 4), (True, 0.8, 5)]
-)  # fmt: skip
+    ("stationary", "discount", "seed"),
+    [(False, 1.0, 0), (False, 1.0, 1), (True, 1.0, 2), (True, 1.0, 3), (False, 0.8, 4), (True, 0.8, 5)],
+)
 def test_the_index_is_that_of_the_formulas(name, stationary, discount, seed):
     """Told episodes, few and many, in batches; at the end most of the index is below its cap, where it says something."""
     make, check, with_discount = INDICES[name]
@@ -259,7 +260,7 @@ def both_sides(explorer):
 )
 def test_both_bounds_of_ucrl_are_of_the_beginning_of_the_phase(name, stationary, discount, compiled):
     """A phase ends after the episode in which some pair has been seen as often again, or for the first time."""
-    mdp, H, S, A, N = random_mdp(3, 2, seed=6), 3, 3, 2, 4000
+    mdp, H, S, A, N = random_mdp(3, 2, seed=6), 3, 3, 2, 2500
     setting, rng = mdp.setting(H, discount, stationary), np.random.default_rng(2)
     r = rng.random((H, S, A))
     explorer = phased(name, setting, r)
@@ -364,7 +365,7 @@ def test_fiechter_stops_where_its_rule_says():
             stopped = t
             assert explorer.own_epsilon <= epsilon
     assert stopped is not None
-    assert 361 < stopped
+    assert stopped > 361
 
 
 def test_even_dar_eliminates_bad_actions_and_never_the_best():
@@ -424,9 +425,9 @@ OPTIMISTS = {
 def test_the_upper_index_is_above_the_truth(name):
     """Q_up >= Q*, and Q_lo <= Q* where there is one, at all looks in at least 1 - delta of the runs. delta = 1/2.
 
-    False alarm below 1e-7: 40 runs, of which each may fail with probability 1/2.
+    False alarm below 1e-7: 30 runs, of which each may fail with probability 1/2.
     """
-    runs, delta, H, wrong, informative = 40, 0.5, 2, 0, 0
+    runs, delta, H, wrong, informative = 30, 0.5, 2, 0, 0
     for seed in range(runs):
         mdp = random_mdp(2, 2, seed=seed, H=None if seed % 2 else H, random_start=seed % 3 == 0)
         setting, rng = mdp.setting(H, 1.0, stationary=seed % 2 == 1 and seed % 4 == 1), np.random.default_rng(seed)
@@ -614,14 +615,16 @@ def test_actions_that_are_declared_illegal_can_be_lived_with(name):
     explorer = some(name, FIXED_START)
     for s in range(3):
         explorer.counts.declare_illegal(s, [1])
-    states, actions = played(random_mdp(3, 2, seed=0), FIXED_START, 60, seed=1)
+    states, _ = played(random_mdp(3, 2, seed=0), FIXED_START, 60, seed=1)
     for b in range(60):
         explorer.ask()
         explorer.tell(states[b], np.zeros(3, int))
         own = explorer.own_epsilon
         assert own is None or own >= 0
     if name not in ("jin2020", "regret-uniform", "regret-instances"):  # they have minimisers that are not told
-        assert (explorer.ask()[counts_of(explorer).sum(axis=(2, 3)) > 0] == 0).all()
+        seen = counts_of(explorer).sum(axis=(2, 3)) > 0
+        seen[-1] &= ar.ALGORITHMS[name].needs_reward  # where the last transition does not matter, nothing is better than 0
+        assert (explorer.ask()[seen] == 0).all()
 
 
 # --- What is refused ---

@@ -19,22 +19,37 @@ SETTINGS = {
 }
 
 
+UNDISCOUNTED = (
+    "rf-express", "jin2020", "bpi-ucbvi", "ucbvi", "euler", "opt-qlearning", "regret-uniform", "regret-instances",
+)  # fmt: skip
+UNSAVED = ("jin2020", "regret-uniform", "regret-instances")  # cannot be interrupted
+NO_PROOF = ("random", "generative", "jin2020", "ucbvi", "euler", "opt-qlearning")  # of a policy or of plans
+CASES = [(name, kind) for name in ar.ALGORITHMS for kind in SETTINGS if kind != "discounted" or name not in UNDISCOUNTED]
+
+
 @pytest.fixture(params=ar.ALGORITHMS)
-def algorithm(request):
-    return ar.ALGORITHMS[request.param]
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def algorithm(name):
+    return ar.ALGORITHMS[name]
 
 
 @pytest.fixture(params=SETTINGS)
-def setting(request):
+def setting(request, name):
+    """Every kind of setting that the algorithm is made for; see `test_a_discount_is_refused` for the rest."""
+    if (name, request.param) not in CASES:
+        pytest.skip("made for problems without a discount")
     return SETTINGS[request.param]
 
 
 def extras(algorithm, setting):
-    """What an algorithm needs beside a setting: some are for one reward."""
-    if not issubclass(algorithm, ar.BPIUCRL):
-        return {}
+    """What an algorithm needs beside a setting: some are for one reward, some have to know how long it will take."""
     shape = setting.horizon, setting.n_states, setting.n_actions
-    return {"reward": np.random.default_rng(9).random(shape)}
+    more = {"reward": np.random.default_rng(9).random(shape)} if algorithm.needs_reward else {}
+    return {**more, "budget": 400} if algorithm.needs_budget else more
 
 
 def make(algorithm, setting, **options):
@@ -107,8 +122,10 @@ def test_no_episodes_are_no_news(algorithm, setting):
 @pytest.mark.parametrize(
     "damage", ["state too large", "state negative", "action too large", "action negative", "shape", "floats"]
 )
-def test_a_bad_episode_changes_nothing(algorithm, setting, damage, place):
+@pytest.mark.parametrize("kind", ["step-dependent", "random start, stationary"])
+def test_a_bad_episode_changes_nothing(algorithm, kind, damage, place):
     """A batch is checked as a whole before any of it is learnt, also when only its last episode is bad."""
+    setting = SETTINGS[kind]
     explorer = play(make(algorithm, setting, seed=1), 8)
     before = state_of(explorer)
     states, actions = random_episodes(setting, 600, seed=0)  # longer than the parts in which episodes are taken in
@@ -169,17 +186,151 @@ def test_it_runs_in_explore(algorithm):
     assert one.certificate.check(one.counts, more.get("reward"))
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_the_compiled_loop_decides_as_ask_and_tell(algorithm, pooled):
+@pytest.mark.parametrize("random_start", [False, True])
+@pytest.mark.parametrize("stationary", [False, True])
+def test_a_model_and_a_number_of_episodes_are_enough(name, stationary, random_start, tmp_path):
+    """The reward is then the model's own and the budget max_episodes; the atlas is certified, saved and loaded."""
+    mdp = random_mdp(3, 2, seed=1, random_start=random_start)
+    atlas = ar.explore(mdp, 3, delta=0.2, max_episodes=150, algorithm=name, stationary=stationary)
+    assert atlas.episodes == 150
+    assert atlas.counts.transitions == 450
+    certificate = ar.certify(atlas.counts, delta=0.2)
+    assert certificate.every_reward
+    assert 0 < certificate.epsilon <= 2 * 3 * (1 + 1e-9)
+    assert ar.algorithms.BPIUCRL is not ar.ALGORITHMS[name] or not atlas.certificate.every_reward
+    atlas.save(tmp_path / "one.atlas")
+    again = ar.load(tmp_path / "one.atlas")
+    assert again == atlas
+    assert again.certificate == atlas.certificate
+    assert again.source["own"] == atlas.source["own"]
+    plan = again.plan(mdp.reward)
+    value = mdp.initial @ ar.evaluate_policy(mdp, plan.policy, mdp.reward, 3).V[0]
+    assert plan.lower <= value <= plan.upper
+
+
+def test_the_default_reward_and_budget_are_the_given_ones(algorithm):
+    mdp = random_mdp(3, 2, seed=1)
+    more = {"reward": mdp.reward} if algorithm.needs_reward else {}
+    more |= {"budget": 90} if algorithm.needs_budget else {}
+    by_default, given = (ar.explore(mdp, 3, max_episodes=90, algorithm=algorithm, seed=1, **kw) for kw in ({}, more))
+    assert by_default.counts == given.counts
+    assert by_default.certificate == given.certificate
+
+
+def test_a_discount_is_refused_by_those_who_are_not_made_for_one(name):
+    setting = SETTINGS["discounted"]
+    if name in UNDISCOUNTED:
+        with pytest.raises(ValueError, match=r"discount is 0\.7"):
+            make(ar.ALGORITHMS[name], setting)
+    else:
+        play(make(ar.ALGORITHMS[name], setting), 3)
+
+
+def test_a_guarantee_of_its_own_only_where_one_is_proved(name, algorithm, setting):
+    """A number between 0 and what is trivially true, or None; and for one reward always with a recommendation."""
+    explorer = make(algorithm, setting, seed=1)
+    trivial = 2 * (3 * np.e * np.sqrt(3) + 3) if name == "rf-express" else setting.sigma[-1] ** 2 if name == "even-dar" else None
+    for _ in range(12):
+        own = explorer.own_epsilon
+        if name in NO_PROOF or (setting.initial_state is None and name in ("fiechter", "rf-express", "bpi-ucbvi")):
+            assert own is None
+        if own is not None:
+            assert isinstance(own, float)
+            assert 0 <= own <= (2 * setting.sigma[-1] if trivial is None else trivial) * (1 + 1e-9)
+            if algorithm.needs_reward:
+                policy = explorer.recommendation
+                assert policy.shape == (setting.horizon, setting.n_states)
+                assert ((policy >= 0) & (policy < setting.n_actions)).all()
+        play(explorer, 4)
+
+
+def test_it_says_what_it_guarantees(name):
+    explorer = make(ar.ALGORITHMS[name], SETTINGS["step-dependent"])
+    assert explorer.guarantee
+    assert explorer.goal
+    assert not explorer.heuristic
+    own = ar.explore(random_mdp(3, 2, seed=0), 3, max_episodes=30, algorithm=name).source["own"]
+    assert own["guarantee"] == explorer.guarantee
+    assert (own["epsilon"] is None) == (name in NO_PROOF or (name == "regret-uniform" and own["epsilon"] is None))
+
+
+def test_it_goes_on_from_a_state(name, algorithm, setting):
+    """To the last bit: the same policies, the same bounds; or it says that and why it cannot."""
+    explorer = play(make(algorithm, setting, seed=3), 37)
+    if name in UNSAVED:
+        with pytest.raises(ValueError, match="cannot be saved half-way"):
+            explorer.state()
+        return
+    again = make(algorithm, setting, seed=3)
+    again.restore({key: value.copy() for key, value in explorer.state().items()})
+    for _ in range(4):
+        assert state_of(again) == state_of(explorer)
+        assert again.own_epsilon == explorer.own_epsilon
+        assert explorer.recommendation is None or (again.recommendation == explorer.recommendation).all()
+        for one in (explorer, again):
+            play(one, 11, seed=5)
+    assert again.counts == explorer.counts
+    for key, value in explorer.state().items():
+        np.testing.assert_array_equal(again.state()[key], value, err_msg=key)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_it_goes_on_from_a_state_at_compiled_speed(name, algorithm, stationary):
+    if name in UNSAVED:
+        return
     mdp = random_mdp(4, 3, seed=0, random_start=True)
+    setting = mdp.setting(3, stationary=stationary)
+    explorer, rng = make(algorithm, setting, seed=3), np.random.default_rng(7)
+    advanced(explorer, mdp, 120, rng)
+    again, other = make(algorithm, setting, seed=3), np.random.default_rng()
+    again.restore(explorer.state())
+    other.bit_generator.state = rng.bit_generator.state
+    for one, generator in ((explorer, rng), (again, other)):
+        advanced(one, mdp, 260, generator)
+    assert state_of(again) == state_of(explorer)
+    assert again.counts == explorer.counts
+
+
+def test_damaged_states_are_refused(name, algorithm):
+    if name in UNSAVED:
+        return
+    setting = SETTINGS["stationary"]
+    state = play(make(algorithm, setting), 20).state()
+    for key, value in state.items():
+        if value.size > 1 and np.issubdtype(value.dtype, np.number):
+            with pytest.raises((ValueError, KeyError, TypeError, IndexError)):
+                make(algorithm, setting).restore({**state, key: value[..., :-1]})
+
+
+def advanced(explorer, mdp, upto, rng):
+    while explorer.episodes < upto:
+        before = explorer.episodes
+        explorer.advance(mdp, rng, upto - before, -1.0)
+        assert before < explorer.episodes <= upto
+    return explorer
+
+
+@pytest.mark.parametrize("random_start", [False, True])
+@pytest.mark.parametrize("pooled", [False, True])
+def test_the_compiled_loop_decides_as_ask_and_tell(name, algorithm, pooled, random_start):
+    """The same generator, the same episodes; an index that is kept is the same too. A generative model plays no episodes."""
+    if name == "generative":
+        return
+    mdp = random_mdp(4, 3, seed=0, random_start=random_start)
     setting = mdp.setting(3, stationary=pooled)
     more = extras(algorithm, setting)
     atlas = ar.explore(mdp, 3, max_episodes=300, algorithm=algorithm, seed=4, stationary=pooled, **more)
     explorer, rng = make(algorithm, setting, bounds="tight", seed=4), np.random.default_rng(4)
+    compiled = advanced(make(algorithm, setting, bounds="tight", seed=4), mdp, 300, np.random.default_rng(4))
     for _ in range(300):
         explorer.tell(*mdp.rollout(explorer.ask(), seed=rng))
     assert explorer.counts == atlas.counts
     assert explorer.certificate() == atlas.certificate
+    assert explorer.counts == compiled.counts
+    assert explorer.own_epsilon == compiled.own_epsilon
+    np.testing.assert_array_equal(explorer.ask(), compiled.ask())
+    if hasattr(explorer, "index"):
+        np.testing.assert_array_equal(explorer.index, compiled.index)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, 2.0, float("nan")])

@@ -59,4 +59,4 @@ class EULER(OptimisticExplorer, RewardedExplorer):
         setting, repaired = self.setting, self.variant == "repaired"
         states = setting.n_states * (setting.horizon if repaired or not setting.stationary else 1)
         level = log(4 * states * setting.n_actions * self.transitions / (self.delta / 7))
-        return self._rule_of(kernels.optimism.EULER, level, time_uniform=repaired)
+        return self._rule_of(kernels.optimism.EULER, level, variant=repaired)

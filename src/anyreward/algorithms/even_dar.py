@@ -75,8 +75,8 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
         if self.heuristic:
             return None
         up, lo = self.index, self.lower_index
-        width = np.where(up >= lo.max(axis=2, keepdims=True), up - lo, 0.0)
-        width[np.isneginf(up)] = 0.0
+        left = (up >= lo.max(axis=2, keepdims=True)) & ~np.isneginf(up)
+        width = np.where(left, up, 0.0) - np.where(left, lo, 0.0)
         if self.setting.initial_state is not None:
             width[0] = width[0, self.setting.initial_state]
         widest = float(width.max())

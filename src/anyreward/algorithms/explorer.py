@@ -46,6 +46,7 @@ class Explorer(ABC):
     reference: ClassVar[str] = ""
     needs_reward: ClassVar[bool] = False  # whether it is for one reward; `explore` gives it the model's own if it gets none
     needs_budget: ClassVar[bool] = False  # whether it has to know the number of episodes beforehand, as `budget`
+    plays_episodes: ClassVar[bool] = True  # whether it walks through its environment
     heuristic = False  # whether its constants are not those of its guarantee
 
     def __init__(

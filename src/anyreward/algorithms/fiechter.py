@@ -58,12 +58,12 @@ class Fiechter(OptimisticExplorer):
         setting, repaired = self.setting, self.variant == "repaired"
         plain = log(2 * setting.n_states * setting.n_actions * setting.horizon / self.delta)
         level = paper_rule(setting, self.delta, True).level if repaired else plain
-        return self._rule_of(kernels.optimism.FIECHTER, level, grain=self.eta, time_uniform=repaired)
+        return self._rule_of(kernels.optimism.FIECHTER, level, grain=self.eta, variant=repaired)
 
     @property
     def own_epsilon(self) -> float | None:
         """Twice eta (F_0(s_1) + sigma_{H-1}): every plan is this good, if it is proved."""
-        if self.heuristic or self.variant == "published":
+        if self.heuristic or self.variant == "published" or self.setting.arrival_rewards:  # of which it leaves the last step out
             return None
         sigma, blank = self.setting.sigma, float(self._greedy.unvisited[0])
         value = self._start(self._greedy.V, blank)

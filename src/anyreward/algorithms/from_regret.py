@@ -90,7 +90,8 @@ class RegretUniform(RewardedExplorer):
         draws = np.random.default_rng([self.seed, 13])
         self._chosen_at = draws.integers(self.episodes_each, size=self.runs)  # which of the policies played, for each run
         self.policies: list[np.ndarray] = []
-        self.returns = np.zeros(self.runs)
+        self.returns, self._turns = np.zeros(self.runs), np.zeros(self.runs)  # in all, over so many episodes
+        self._run()  # says so if an option does not suit it
 
     def _episodes_each(self) -> int:
         return self.budget
@@ -156,6 +157,7 @@ class RegretUniform(RewardedExplorer):
         steps = np.minimum(np.arange(H), len(self.reward) - 1)
         paid = self.reward[steps, states[:, :-1], actions] @ self.setting.discount ** np.arange(H)
         np.add.at(self.returns, turns, paid)
+        np.add.at(self._turns, turns, 1.0)
 
     @property
     def recommendation(self) -> np.ndarray | None:
@@ -206,7 +208,7 @@ class RegretInstances(RegretUniform):
     @property
     def recommendation(self) -> np.ndarray | None:
         """The policy with the best average return, (H, S), once all were evaluated."""
-        return self.policies[int(self.returns.argmax())].copy() if self.evaluations else None
+        return self.policies[int((self.returns / self._turns).argmax())].copy() if self.evaluations else None
 
     @property
     def own_epsilon(self) -> float | None:

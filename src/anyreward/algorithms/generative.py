@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..confidence import paper_beta
+from ..confidence import paper_beta, paper_rule
 from ..setting import Setting, positive, probability
 from .random_policy import RandomPolicy
 
@@ -37,6 +37,7 @@ class Generative(RandomPolicy):
     guarantee = "every plan epsilon-optimal with `draws_for` draws of every pair"
     status = "proved"
     reference = "Kearns & Singh 1998; Azar et al. 2012"
+    plays_episodes = False
 
     def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
         """Draws as many transitions as these episodes have, and as many starts."""
@@ -79,16 +80,16 @@ def draws_for(setting: Setting, epsilon: float, delta: float = 0.1) -> int:
     The start is taken to be known.
     """
     epsilon, delta = positive(epsilon, "epsilon"), probability(delta, "delta")
-    w = setting.discount * setting.sigma[:-1][::-1]
+    rule = paper_rule(setting, delta, True)  # with the last step if rewards may depend on the arrival
 
     def error(n: int) -> float:
         radius = np.sqrt(2 * paper_beta(np.array([n]), setting, delta)[0] / n)
         E = 0.0
-        for weight in w[::-1]:
-            E = min(weight, weight * radius + setting.discount * E)
+        for weight, cap in zip(rule.weight[::-1], rule.cap[::-1], strict=True):
+            E = min(cap, weight * radius + setting.discount * E)
         return float(E)
 
-    if w[0] <= epsilon / 2:
+    if rule.cap[0] <= epsilon / 2:
         return 0
     low, high = 0, 1
     while error(high) > epsilon / 2:

@@ -59,6 +59,7 @@ class Jin2020(Explorer):
         **options: Any,
     ) -> None:
         super().__init__(setting, **options)
+        self.heuristic = scale != 1.0
         self.budget = transitions(budget, setting, "RF-RL-Explore") // setting.horizon
         self._goals = setting.horizon * setting.n_states
         self.n0 = max(1, self.budget // (2 * self._goals)) if n0 is None else whole_number(n0, "n0")
@@ -68,6 +69,7 @@ class Jin2020(Explorer):
         self._minimiser: EULER | None = None
         self._buffer: list[np.ndarray] = []  # (n0, H, S) policies of each (h, s)
         self._asked: np.ndarray | None = None
+        self._explorer()  # says so if an option does not suit it
 
     def ask(self) -> np.ndarray:
         """The policy of the next episode, (H, S)."""

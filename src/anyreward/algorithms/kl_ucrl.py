@@ -33,6 +33,11 @@ class KLUCRL(PhasedUCRL):
         self.transitions = max(2, transitions(budget, setting, "KL-UCRL"))
         super().__init__(setting, reward, **options)
 
+    @property
+    def own_epsilon(self) -> float | None:
+        """V_up - V_lo at the start; nothing is proved beyond the budget."""
+        return None if self.episodes * self.setting.horizon > self.transitions else super().own_epsilon
+
     def level(self) -> float:
         S, T = self.setting.n_states, self.transitions
         B = log(2 * e * S * self.setting.n_rows * log(T) / self.delta)

@@ -19,18 +19,13 @@ from __future__ import annotations
 from math import log
 from typing import Any
 
-import numpy as np
-
 from .. import kernels
-from ..counts import grown
-from ..index import NOTHING
-from ..mdp import TabularMDP
 from ..rewards import Reward
-from ..setting import Setting, positive
-from .optimistic import CHUNK, NODES, RewardedExplorer, only_undiscounted, transitions
+from ..setting import Setting
+from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
 
 
-class OptimisticQLearning(RewardedExplorer):
+class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
     """Optimistic Q-learning as ask and tell.
 
     Parameters
@@ -41,10 +36,8 @@ class OptimisticQLearning(RewardedExplorer):
         How many episodes there will be, K.
     sharp
         Whether to use the sharper bonus, which has the same proof.
-    scale
-        Multiplies the bonuses; any number but 1 is a heuristic.
-    setting, delta, bounds, seed, growth
-        See `Explorer`.
+    setting, delta, bounds, scale, ties, seed, growth
+        See `OptimisticExplorer`.
     """
 
     goal = "regret"
@@ -54,92 +47,13 @@ class OptimisticQLearning(RewardedExplorer):
     needs_budget = True
 
     def __init__(
-        self,
-        setting: Setting,
-        reward: Reward = None,
-        *,
-        budget: int | None = None,
-        sharp: bool = False,
-        scale: float = 1.0,
-        ties: str = "random",
-        **options: Any,
+        self, setting: Setting, reward: Reward = None, *, budget: int | None = None, sharp: bool = False, **options: Any
     ) -> None:
         only_undiscounted(setting, "optimistic Q-learning")
+        self.sharp, self.transitions = bool(sharp), transitions(budget, setting, "optimistic Q-learning")
         super().__init__(setting, reward, **options)
-        if ties not in ("random", "first"):
-            raise ValueError(f"ties is {ties!r}: it has to be 'random' or 'first'.")
-        S, A, H = setting.n_states, setting.n_actions, setting.horizon
-        T = transitions(budget, setting, "optimistic Q-learning")
-        self.sharp, self.scale, self.heuristic = bool(sharp), positive(scale, "scale"), scale != 1.0
-        self._iota, self._seed_key = log(2 * S * A * T / self.delta), self._tie_key(ties)
-        planes, N = (H + 1 if setting.stationary else 1), len(self.counts._table.state)
-        before = np.append(np.arange(H, 0, -1.0) if sharp else np.full(H, float(H)), 0.0)
-        self._greedy = kernels.greedy.Greedy(
-            Q=np.zeros((planes, N * A)),
-            V=np.zeros((planes, N)),
-            best=np.zeros((planes, N), np.uint32),
-            ties=np.zeros((planes, N), np.uint32),
-            unvisited=before,
-        )
-        self._visits = np.zeros((planes, N * A))
-        self._scratch = np.zeros(H + 1, np.uint32), np.zeros(H, np.uint32)
 
-    @property
-    def _constants(self) -> tuple[Any, ...]:
-        return self.reward, self.setting.horizon, self._iota, self.sharp, float(self.scale)
-
-    def _fit(self) -> None:
-        N, A = len(self.counts._table.state), self.setting.n_actions
-        if self._greedy.V.shape[1] < N:
-            self._greedy = self._greedy._replace(**{k: grown(getattr(self._greedy, k), N * A if k == "Q" else N) for k in NODES})
-            self._visits = grown(self._visits, N * A)
-
-    def ask(self) -> np.ndarray:
-        """The greedy policy, (H, S)."""
-        node_of, key = self.counts._table.node_of, kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes)
-        return kernels.greedy.policy(self._greedy, NOTHING, self.setting.n_actions, node_of, self.setting.horizon, np.uint64(key))
-
-    @property
-    def index(self) -> np.ndarray:
-        """Q of every pair, (H, S, A)."""
-        return kernels.greedy.dense(self._greedy, self.setting.n_actions, self.counts._table.node_of, self.setting.horizon)
-
-    def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
-        i = 0
-        while i < len(states):
-            step = min(256, self.counts.until_booking)
-            self.counts.reserve(step * states.shape[1])
-            self._fit()
-            part = states[i : i + step], actions[i : i + step]
-            kernels.optimism.tell_q(self.counts._table, self._greedy, self._visits, *self._constants, *part)
-            self.counts.book_if_due()
-            i += step
-
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
-        self.counts.reserve(64 * (self.setting.horizon + 1))
-        self._fit()
-        kernels.optimism.run_q(
-            mdp.model, self.counts._table, self._greedy, self._visits, NOTHING, *self._constants,
-            np.uint64(self._seed_key), rng, min(episodes, CHUNK, self.counts.until_booking), *self._scratch,
-        )  # fmt: skip
-        self.counts.book_if_due()
-        return False
-
-    def state(self) -> dict[str, np.ndarray]:
-        N, A = int(self.counts._table.used[0]), self.setting.n_actions
-        settled = (self._greedy.ties[:, :N] > 0).astype(np.uint8)
-        kept = {"Q": self._greedy.Q[:, : N * A].copy(), "visits": self._visits[:, : N * A].copy(), "settled": settled}
-        return {**super().state(), **kept}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        super().restore(state)
-        self._fit()
-        N, A, greedy = int(self.counts._table.used[0]), self.setting.n_actions, self._greedy
-        for place, name in ((greedy.Q, "Q"), (self._visits, "visits")):
-            if state[name].shape != (len(greedy.V), N * A) or np.isnan(state[name]).any():
-                raise ValueError("its index is damaged.")
-            place[:, : N * A] = state[name]
-        if state["settled"].shape != (len(greedy.V), N):
-            raise ValueError("its index is damaged.")
-        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.best, greedy.ties, A, N, state["settled"].astype(np.uint8))
+    def rule(self) -> kernels.optimism.Rule:
+        setting = self.setting
+        iota = log(2 * setting.n_states * setting.n_actions * self.transitions / self.delta)
+        return self._rule_of(kernels.optimism.Q_LEARNING, iota, variant=self.sharp)

@@ -85,7 +85,7 @@ class OptimisticExplorer(Explorer):
     def _rule_of(self, kind: int, level: float, **constants: Any) -> kernels.optimism.Rule:
         setting = self.setting
         by_step = setting.n_states * (1 if setting.stationary else setting.horizon)
-        fields = {"grain": 1.0, "size": float(by_step), "time_uniform": False, **constants}
+        fields = {"grain": 1.0, "size": float(by_step), "variant": False, **constants}
         return kernels.optimism.Rule(
             kind=kind,
             horizon=setting.horizon,

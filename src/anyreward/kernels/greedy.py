@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiled import allocates, inlined, loop
-from .table import is_known, row_of
+from .table import error_without_data, row_of
 
 
 class Greedy(NamedTuple):
@@ -112,9 +112,9 @@ def begin_new(greedy, table, A, nodes, met):
         if nodes[h] >= met:
             for plane in range(planes):
                 value = greedy.unvisited[plane if planes > 1 else h]
-                for a in range(A):  # of a known pair nothing is unknown
-                    unknown = not is_known(table.known, A, table.state[nodes[h]], a)
-                    greedy.Q[plane, row_of(nodes[h], A, a)] = value if unknown else 0.0
+                for a in range(A):
+                    s, row = table.state[nodes[h]], row_of(nodes[h], A, a)
+                    greedy.Q[plane, row] = error_without_data(table.known, A, s, a, value)
                 settle(greedy.Q, greedy.V, greedy.best, greedy.ties, A, plane, nodes[h])
 
 

@@ -16,16 +16,16 @@ from .compiled import allocates, inlined, loop
 from .episode import play
 from .greedy import begin_new, choose, choose_blind, episode_key, settle
 from .simulate import start
-from .table import EPISODES, NODES, has_room, is_illegal, is_known, record_episode, row_of
+from .table import EPISODES, NODES, error_without_data, has_room, is_illegal, record_episode, row_of
 
-FIECHTER, EXPRESS, HOEFFDING, BERNSTEIN, EULER, EVEN_DAR, UCBVI_BPI = 0, 1, 2, 3, 4, 5, 6  # which index
+FIECHTER, EXPRESS, HOEFFDING, BERNSTEIN, EULER, EVEN_DAR, UCBVI_BPI, Q_LEARNING = 0, 1, 2, 3, 4, 5, 6, 7  # which index
 SAFE = 1.0 + 1e-12  # undoes the rounding of a division before a floor
 
 
 class Indices(NamedTuple):
     """Beside the upper index (`greedy.Greedy`): what else some algorithms need. P planes are 1, or H + 1 when stationary."""
 
-    Q_lo: np.ndarray  # (P, N * A) float64: a lower index
+    Q_lo: np.ndarray  # (P, N * A) float64: a lower index; Q-learning: how often a row was visited at a step
     V_lo: np.ndarray  # (P, N) float64
     G: np.ndarray  # (P, N) float64: what the policy can lose
     met: np.ndarray  # (P, N) float64: how often a node was the state at a step
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     level: float  # the logarithm of the formula, or its part that does not depend on n
     grain: float  # Fiechter: eta
     size: float  # S where the formula has it: S H by step for some
-    time_uniform: bool  # Fiechter: with RF-UCRL's beta
+    variant: bool  # Fiechter: with RF-UCRL's beta; EULER: repaired; Q-learning: the sharp bonus
     cap: np.ndarray  # (H,) float64: sigma_{H-1-h}, the most that is ahead of a step
 
 
@@ -60,7 +60,7 @@ def renew(bonus, root, row, n, rule):
     H, S, L, kind = float(rule.horizon), float(rule.n_states), rule.level, rule.kind
     if kind == FIECHTER:
         m = S - 1.0
-        beta = L + (m * log(max(1.0, m + n)) if rule.time_uniform else 0.0)
+        beta = L + (m * log(max(1.0, m + n)) if rule.variant else 0.0)
         bonus[row] = rule.scale * sqrt(2.0 * beta / n)
     elif kind == EXPRESS:
         bonus[row] = rule.scale * 15.0 * H * H * (L + S * log(21.746254627672363 * (n + 1.0))) / n  # 8 e
@@ -71,7 +71,7 @@ def renew(bonus, root, row, n, rule):
         root[row] = rule.scale * sqrt(8.0 * L / n)
     elif kind == EULER:
         less = max(1.0, n - 1.0)
-        B_p = 2.0 * H * L if rule.time_uniform else H * sqrt(2.0 * L)
+        B_p = 2.0 * H * L if rule.variant else H * sqrt(2.0 * L)
         bonus[row] = rule.scale * (H * L / (3.0 * less) + (4.0 * H * L / 3.0 + B_p) / n)
         root[row] = rule.scale * sqrt(2.0 * L / n)
     elif kind == EVEN_DAR:
@@ -92,6 +92,9 @@ def sweep(state, known, following, head, n, first, size, target, seen, Q, V, bes
         ahead_most = gamma * rule.cap[h]
         free = kind <= EXPRESS  # of a reward
         top_most = ahead_most if kind == FIECHTER else 1.0 + ahead_most if kind == EULER else steps
+        if kind == FIECHTER:
+            top_most = rule.grain * floor(top_most / rule.grain * SAFE)
+        unvisited[h] = top_most
         node = head[layer]
         while node != 0:
             s = state[node]
@@ -103,8 +106,8 @@ def sweep(state, known, following, head, n, first, size, target, seen, Q, V, bes
                 if kind == EVEN_DAR:
                     q, lo = r + ahead_most, r
                 if size[row] == 0:
-                    if free and is_known(known, A, s, a):
-                        q = 0.0
+                    if free:
+                        q = error_without_data(known, A, s, a, q)
                     elif is_illegal(known, A, s, a):
                         q = lo = -inf
                 else:
@@ -178,10 +181,22 @@ def sweep(state, known, following, head, n, first, size, target, seen, Q, V, bes
             V_lo[plane, node] = lo_at if kind == EULER else lowest
             G[plane, node] = g_at
             node = following[node]
-        blank = top_most
-        if kind == FIECHTER:
-            blank = rule.grain * floor(blank / rule.grain * SAFE)
-        unvisited[h] = blank
+
+
+@loop
+def begin(greedy, table, A, nodes, before, kind):
+    """Gives the nodes of an episode that were just discovered the index of pairs without data, in every plane they have."""
+    if kind <= EXPRESS:  # an error, of which there is none where everything is known
+        begin_new(greedy, table, A, nodes, before)
+        return
+    planes = len(greedy.V)
+    for h in range(len(nodes)):
+        if nodes[h] >= before:
+            for plane in range(planes):
+                for a in range(A):
+                    legal = not is_illegal(table.known, A, table.state[nodes[h]], a)
+                    greedy.Q[plane, row_of(nodes[h], A, a)] = greedy.unvisited[plane if planes > 1 else h] if legal else -inf
+                settle(greedy.Q, greedy.V, greedy.best, greedy.ties, A, plane, nodes[h])
 
 
 @inlined
@@ -195,11 +210,30 @@ def take_in(table_n, met, bonus, root, nodes, actions, A, rule):
         renew(bonus, root, row, float(table_n[row]), rule)
 
 
+@inlined
+def learn_q(state, Q, V, best, ties, visits, nodes, actions, reward, rule):
+    """Optimistic Q-learning from one episode, forwards: every value ahead is still that of the episode before."""
+    H, A, sharp = rule.horizon, rule.n_actions, rule.variant
+    for h in range(H):
+        plane, plane_next, node = min(h, len(V) - 1), min(h + 1, len(V) - 1), nodes[h]
+        row = row_of(node, A, actions[h])
+        visits[plane, row] += 1.0
+        t = visits[plane, row]
+        alpha, left = (H + 1.0) / (H + t), float(H - 1 - h)
+        ahead = 0.0 if h == H - 1 else min(left if sharp else float(H), V[plane_next, nodes[h + 1]])
+        b = rule.scale * (left * sqrt(H * rule.level / t) if sharp else sqrt(float(H) * H * H * rule.level / t))
+        r = reward[min(h, len(reward) - 1), state[node], actions[h]]
+        Q[plane, row] = (1.0 - alpha) * Q[plane, row] + alpha * (r + ahead + b)
+        settle(Q, V, best, ties, A, plane, node)
+
+
 @loop
 def renew_all(table, rows, rule):
     """What depends on visits alone, for every row with data."""
     A = rule.n_actions
     bonus, root = rows
+    if rule.kind == Q_LEARNING:
+        return
     for row in range(A, table.used[NODES] * A):
         if table.n[row] > 0:
             renew(bonus, root, row, float(table.n[row]), rule)
@@ -212,6 +246,10 @@ def refresh(table, greedy, indices, rows, reward, rule):
     Q, V, best, ties, unvisited = greedy
     Q_lo, V_lo, G, met = indices
     bonus, root = rows
+    if rule.kind == Q_LEARNING:
+        for h in range(rule.horizon):
+            unvisited[h] = float(rule.horizon - h if rule.variant else rule.horizon)
+        return
     renew_all(table, rows, rule)
     sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
           bonus, root, reward, rule)  # fmt: skip
@@ -229,7 +267,10 @@ def learn(table, greedy, indices, rows, reward, rule, states, actions):
     for b in range(len(states)):
         before = used[NODES]
         record_episode(table, A, states[b], actions[b], nodes)
-        begin_new(greedy, table, A, nodes, before)
+        begin(greedy, table, A, nodes, before, rule.kind)
+        if rule.kind == Q_LEARNING:
+            learn_q(state, Q, V, best, ties, Q_lo, nodes, actions[b], reward, rule)
+            continue
         take_in(n, met, bonus, root, nodes, actions[b], A, rule)
         sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
               bonus, root, reward, rule)  # fmt: skip
@@ -252,7 +293,10 @@ def run(model, table, greedy, indices, rows, prior, reward, rule, seed_key, rng,
             table, state, n, first, size, target, seen, used, Q, V, best, ties, prior, A,
             shape, successors, cumulative, s, key, rng, nodes, actions,
         )  # fmt: skip
-        begin_new(greedy, table, A, nodes, before)
+        begin(greedy, table, A, nodes, before, rule.kind)
+        if rule.kind == Q_LEARNING:
+            learn_q(state, Q, V, best, ties, Q_lo, nodes, actions, reward, rule)
+            continue
         take_in(n, met, bonus, root, nodes, actions, A, rule)
         sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
               bonus, root, reward, rule)  # fmt: skip
@@ -288,59 +332,11 @@ def run_noted(model, table, greedy, indices, rows, prior, reward, rule, seed_key
         )  # fmt: skip
         for h in range(H + 1):
             states[b, h] = state[nodes[h]]
-        begin_new(greedy, table, A, nodes, before)
+        begin(greedy, table, A, nodes, before, rule.kind)
+        if rule.kind == Q_LEARNING:
+            learn_q(state, Q, V, best, ties, Q_lo, nodes, actions[b], reward, rule)
+            continue
         take_in(n, met, bonus, root, nodes, actions[b], A, rule)
         sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
               bonus, root, reward, rule)  # fmt: skip
     return len(states)
-
-
-@loop
-def learn_q(table, greedy, visits, nodes, actions, reward, H, iota, sharp, scale):
-    """Optimistic Q-learning from one episode, forwards: every value ahead is still that of the episode before."""
-    Q, V, best, ties, _ = greedy
-    A = reward.shape[2]
-    for h in range(H):
-        plane, plane_next, node = min(h, len(V) - 1), min(h + 1, len(V) - 1), nodes[h]
-        row = row_of(node, A, actions[h])
-        visits[plane, row] += 1.0
-        t = visits[plane, row]
-        alpha = (H + 1.0) / (H + t)
-        most = float(H - 1 - h) if sharp else float(H)
-        ahead = 0.0 if h == H - 1 else min(most, V[plane_next, nodes[h + 1]])
-        b = scale * (float(H - 1 - h) * sqrt(H * iota / t) if sharp else sqrt(float(H) * H * H * iota / t))
-        r = reward[min(h, len(reward) - 1), table.state[node], actions[h]]
-        Q[plane, row] = (1.0 - alpha) * Q[plane, row] + alpha * (r + ahead + b)
-        settle(Q, V, best, ties, A, plane, node)
-
-
-@allocates
-def tell_q(table, greedy, visits, reward, H, iota, sharp, scale, states, actions):
-    """Optimistic Q-learning from episodes that were played elsewhere."""
-    A = reward.shape[2]
-    nodes = np.empty(states.shape[1], np.uint32)
-    for b in range(len(states)):
-        before = table.used[NODES]
-        record_episode(table, A, states[b], actions[b], nodes)
-        begin_new(greedy, table, A, nodes, before)
-        learn_q(table, greedy, visits, nodes, actions[b], reward, H, iota, sharp, scale)
-
-
-@loop
-def run_q(model, table, greedy, visits, prior, reward, H, iota, sharp, scale, seed_key, rng, episodes, nodes, actions):
-    """Optimistic Q-learning on a known model."""
-    node_of, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
-    Q, V, best, ties, _ = greedy
-    shape, successors, _, cumulative, _, _, _ = model
-    A = reward.shape[2]
-    for done in range(episodes):
-        if not has_room(len(state), len(target), node_of.size, used, len(nodes)):
-            return done
-        before, key, s = used[NODES], episode_key(seed_key, used[EPISODES]), start(model, rng)
-        play(
-            table, state, n, first, size, target, seen, used, Q, V, best, ties, prior, A,
-            shape, successors, cumulative, s, key, rng, nodes, actions,
-        )  # fmt: skip
-        begin_new(greedy, table, A, nodes, before)
-        learn_q(table, greedy, visits, nodes, actions, reward, H, iota, sharp, scale)
-    return episodes

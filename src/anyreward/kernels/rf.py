@@ -17,7 +17,7 @@ from .compiled import allocates, inlined, loop
 from .episode import play
 from .greedy import begin_new, episode_key, settle
 from .simulate import start
-from .table import EPISODES, NODES, has_room, is_known, record_episode, row_of
+from .table import EPISODES, NODES, error_without_data, has_room, is_known, record_episode, row_of
 
 EVERY, PATH = 0, 1  # schedules of `run`
 PINSKER, INVERSE = 0, 1  # radii: sqrt(2 beta(n) / n), or 1 / n
@@ -95,11 +95,11 @@ def sweep(
         total, count = 0.0, 0
         node = head[layer]
         while node != 0:
-            top, best_a, equal = -1.0, 0, 0
+            top, best_a, equal = -2.0, 0, 0
             row = row_of(node, A, 0)
             for a in range(A):
                 if size[row] == 0:
-                    q = 0.0 if is_known(known, A, state[node], a) else empty
+                    q = error_without_data(known, A, state[node], a, empty)
                 else:
                     ahead = total_ahead(first, size, target, seen, V, plane_next, row)
                     q = min(cap, weight * radius[row] + scale[row] * ahead)

@@ -71,6 +71,14 @@ def is_illegal(known, A, s, a):
 
 
 @inlined
+def error_without_data(known, A, s, a, unknown):
+    """The error index of a pair without data: `unknown`, or 0 if it is known to stay, or below all others if it is illegal."""
+    if not is_known(known, A, s, a):
+        return unknown
+    return -1.0 if is_illegal(known, A, s, a) else 0.0
+
+
+@inlined
 def find(state, first, size, target, row, s):
     """The edge from a row to state s, or NONE."""
     begin = first[row]
