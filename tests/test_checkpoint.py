@@ -448,7 +448,7 @@ def test_an_exception_from_outside_leaves_the_last_checkpoint(tmp_path):
 # --- the pace ---
 
 
-@pytest.mark.parametrize(("lasts", "pace"), [(0.0, 4.0), (0.1, 4.0), (0.5, 10.0)])
+@pytest.mark.parametrize(("lasts", "pace"), [(0.0, 4.0), (0.125, 4.0), (0.5, 10.0)])
 def test_saves_come_at_a_steady_pace_and_take_a_twentieth_of_the_time(tmp_path, monkeypatch, lasts, pace):
     """By a clock of its own, on which an advance takes a second: every 4 seconds, or 20 times as long as it takes to save."""
     now, saves = [0.0], []

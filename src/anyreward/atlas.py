@@ -6,6 +6,7 @@ import os
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ from .paid import PAID, Paid
 from .planning import _induct, as_policy
 from .rewards import ArrivalReward, Reward, as_reward
 from .robust import Robust
+from .setting import Setting
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -69,6 +71,15 @@ class Recording(NamedTuple):
     rewards: np.ndarray  # (B, H) float64: what was paid, 0 after the end
     lengths: np.ndarray  # (B,) int32: steps that were played
     terminated: np.ndarray  # (B,) uint8: 1 if the episode ended of itself
+
+    def check(self, setting: Setting, episodes: int) -> None:
+        """Raises if this is no recording of that many episodes of a setting."""
+        B, H = episodes, setting.horizon
+        shapes = ((B, H + 1), (B, H), (B, H), (B,), (B,))
+        right = [part.shape for part in self] == list(shapes) and "".join(part.dtype.kind for part in self) == "iifiu"
+        tops = ((self.states, 0, setting.n_states - 1), (self.actions, 0, setting.n_actions - 1), (self.lengths, 1, H))
+        if not right or not np.isfinite(self.rewards).all() or any(((x < low) | (x > top)).any() for x, low, top in tops):
+            raise ValueError("its recording is damaged.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,16 +331,20 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
             or max(setting.horizon, setting.n_states * setting.n_actions) > MOST_CELLS
         ):
             raise ValueError(f"{setting.horizon} steps of {setting.n_states} states are more than a file may ask for.")
-        if len(columns["h"]) and not all(columns[name].dtype.kind == "i" for name in COLUMNS):
-            raise ValueError("its counts are not whole numbers.")
+        if any(columns[name].ndim != 1 or columns[name].dtype.kind != "i" for name in COLUMNS):
+            raise ValueError("its counts are not columns of whole numbers.")
         known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
         counts = Counts.from_columns(setting, {name: columns[name] for name in columns if name not in PAID}, known)
         history = tuple((int(t), float(e)) for t, e in about["history"])
+        times = [-1, *(t for t, _ in history)]
+        if any(a >= b for a, b in pairwise(times)) or times[-1] > counts.episodes:
+            raise ValueError("its history is not that of these counts.")
         policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
         paid = Paid.from_columns(columns) if set(PAID) <= set(columns) else None
-        recording = (
-            Recording(*(arrays[f"recording.{name}"] for name in Recording._fields)) if "recording.states" in arrays else None
-        )
+        recording = None
+        if "recording.states" in arrays:
+            recording = Recording(*(arrays[f"recording.{name}"] for name in Recording._fields))
+            recording.check(setting, counts.episodes)
         atlas = Atlas(counts, certificate, history, dict(about["source"]), tuple(about["runs"]), policy, paid, recording)
         if counts.digest() != certificate.digest:
             raise ValueError("its counts are not those that were certified.")
@@ -337,5 +352,11 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError("its certificate does not follow from its counts.")
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
         return atlas, dict(about["progress"]), state
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as problem:
-        raise ValueError(f"{path} does not hold a valid atlas: {problem}") from None
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as problem:
+        raise ValueError(f"{path} does not hold a valid atlas: {in_words(problem)}") from None
+
+
+def in_words(problem: Exception) -> str:
+    """What is wrong: our own sentence, or that something is, where Python stumbled over it."""
+    text = str(problem)
+    return text if isinstance(problem, ValueError) and text.endswith(".") else "what it says does not fit together."

@@ -334,16 +334,18 @@ class Counts:
         shapes = ((len(nodes), 2), (len(edges), 2), (len(edges), 3))
         kinds = all(array.dtype == kind for array, kind in zip((nodes, edges, values), (np.int64, np.int64, float), strict=True))
         known = state["known"]
+        kinds = kinds and known.dtype == np.int64
         if not kinds or (nodes.shape, edges.shape, values.shape) != shapes or known.ndim != 2 or known.shape[1] != 2:
             raise ValueError("its counts are damaged.")
         counts.declare(known)
         counts.reserve(len(nodes) + len(edges))
         if not kernels.table.rebuild(counts._table, setting.n_actions, nodes, edges, values):
             raise ValueError("its counts are damaged.")
-        counts._booked_at = int(state["booked_at"][0])
+        booked_at = state["booked_at"]
+        if booked_at.shape != (1,) or booked_at.dtype != np.int64 or not 0 <= booked_at[0] <= counts.episodes:
+            raise ValueError("its counts are damaged.")
+        counts._booked_at = int(booked_at[0])
         if counts._pool is not None:
-            if not 0 <= counts._booked_at <= counts.episodes:
-                raise ValueError("its counts are damaged.")
             move = edges[:, 0] >= setting.n_actions
             row, target, booked = edges[move, 0], edges[move, 1], values[move, 1].astype(np.int64)
             s, a = nodes[row // setting.n_actions - 1, 1], row % setting.n_actions

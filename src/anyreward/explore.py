@@ -6,6 +6,7 @@ import hashlib
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -17,13 +18,13 @@ import numpy as np
 
 from . import envs, files
 from .algorithms import ALGORITHMS, Explorer
-from .atlas import Atlas, read
+from .atlas import Atlas, in_words, read
 from .audit import audit, audited
 from .bounds import Bound, bound_options
+from .certificate import fingerprint
 from .mdp import TabularMDP
 from .progress import Progress
-from .reward_files import ENDINGS
-from .rewards import ArrivalReward, Reward
+from .rewards import Reward
 from .setting import positive, probability, whole_number
 from .world import Environment, KnownModel, World
 
@@ -107,7 +108,7 @@ def explore(
     checkpoint
         A file to save to while exploring. If it is there already, the exploration that it holds is gone on with: the same call
         reaches the same atlas, bit for bit, as if it had never been interrupted. A larger max_episodes or a smaller epsilon go on
-        from there too.
+        from there too, but for algorithms that have to know the number of episodes beforehand.
     checkpoint_every
         Seconds between two saves.
     stop
@@ -131,6 +132,7 @@ def explore(
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None:
         files.check_writable(path)
+        files.clear_drafts(path)
     world: World
     if isinstance(env, str) and env in envs.ENVIRONMENTS:
         env, env_args = envs.make(env, **(env_args or {})), None
@@ -164,7 +166,7 @@ def explore(
             raise ValueError(
                 f"max_episodes is not given: {kind.__name__} has to know beforehand how many episodes there will be."
             )
-        options["budget"] = max_episodes
+        options["budget"] = max(1, max_episodes)
     try:
         explorer = kind(setting, delta=delta, bounds=bounds, seed=seed, **options)
     except TypeError as problem:
@@ -210,7 +212,8 @@ class _Run:
             "algorithm": algorithm,
             "bounds": [explorer.bound.name, bound_options(explorer.bound)],
             "seed": seed,
-            "options": {key: _fingerprint(value) for key, value in sorted(options.items())},
+            "options": {key: _fingerprint(value) for key, value in sorted(options.items()) if key != "reward"},
+            "reward": None if getattr(explorer, "reward", None) is None else fingerprint(explorer.reward),  # type: ignore[attr-defined]
             "record": world.recording is not None,
         }
         self.history: list[tuple[int, float]] = []
@@ -290,7 +293,7 @@ class _Run:
     def resume(self, path: Path) -> None:
         """Goes on from a file, if it is one of this exploration."""
         atlas, progress, state = read(path)
-        if not state or "call" not in progress:
+        if not state or not isinstance(progress.get("call"), dict):
             raise ValueError(f"{path} is an atlas, but not a checkpoint to go on from: choose another name, or move it away.")
         for name, value in self.call.items():
             if progress["call"].get(name) != value:
@@ -298,10 +301,14 @@ class _Run:
                     f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name."
                 )
         try:
-            self.explorer.restore(state)
-            self.world.restore(progress["world"], atlas.paid, atlas.recording)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
-            raise ValueError(f"{path} cannot be gone on from: {problem}") from None
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy's, about numbers that are none
+                self.explorer.restore(state)
+                self.world.restore(progress["world"], atlas.paid, atlas.recording)
+            if self.explorer.counts.digest() != atlas.certificate.digest:
+                raise ValueError("the state in it is not that of its counts.")
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeWarning) as problem:
+            raise ValueError(f"{path} cannot be gone on from: {in_words(problem)}") from None
         self.history = list(atlas.history)
 
     @contextmanager
@@ -325,16 +332,10 @@ class _Run:
 
 def _fingerprint(value: Any) -> Any:
     """A JSON value by which options are compared with those of a checkpoint."""
-    if isinstance(value, str) and Path(value).suffix in ENDINGS and Path(value).is_file():
-        return hashlib.sha256(Path(value).read_bytes()).hexdigest()
     if value is None or isinstance(value, str | int | float | bool):
         return value
-    if isinstance(value, ArrivalReward):
-        value = np.concatenate([value.pointer, value.target, value.pay])
     if callable(value):
-        code = getattr(value, "__code__", None)
-        text = "" if code is None else hashlib.sha256(code.co_code + repr(code.co_consts).encode()).hexdigest()
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)} {text}"
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
     try:
         return hashlib.sha256(np.ascontiguousarray(value, dtype=float).tobytes()).hexdigest()
     except (TypeError, ValueError):

@@ -1,12 +1,12 @@
 """Files that appear whole or not at all, and that are trusted for nothing when they are read.
 
-An atlas is a Parquet file: a table of columns, and in its metadata a JSON text under the key `anyreward` and the SHA-256 of the
-whole file (taken with that sum as zeros) under `anyreward.sha256`. Arrays that go with it, such as what an exploration needs to
-be taken up again, lie one after the other in the column `attached` of the first row; the JSON says where each begins.
+An atlas is a Parquet file, for whoever wants to look into it: a table of the counts. What anyreward itself reads lies in the
+same file, between the last page and the footer, where Parquet readers do not look: a JSON text, the arrays that it names one
+after the other, and a seal of fixed size: how long both are, and the SHA-256 of the whole file (taken with that sum as zeros).
 
-Reading. The checksum is verified before anything is parsed, so that damage is never interpreted. A hostile file has the right
-sum: so nothing in it is executed, and nothing it declares is believed. Its pages are not compressed and may not claim to be
-larger than the file, so reading takes memory in proportion to the size of the file.
+Reading. The sum is verified before anything is parsed, so that damage is never interpreted. A hostile file has the right sum:
+so nothing in it is executed and nothing it claims is believed. Arrays are copies of its bytes, of kinds from a short list and
+none of them twice, so reading takes memory in proportion to the size of the file; no Parquet is parsed.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ import os
 import re
 import secrets
 import stat
+import struct
+import time
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-KEY, SUM, ATTACHED = b"anyreward", b"anyreward.sha256", "attached"
-BLANK = b"0" * 64
-MARK = re.compile(rb"anyreward\.sha256.{1,3}?([0-9a-f]{64})", re.DOTALL)
-MOST_ROWS_PER_BYTE = 8  # repeated values take little room, but not less than a bit each
-KINDS = ("<f8", "<i8", "<i4", "<u4", "|u1")  # of attached arrays
+MAGIC = b"anyrewrd"
+SEAL = struct.Struct("<QQ32s8s")  # length of the text, length of the arrays, SHA-256, magic
+KINDS = ("<f8", "<i8", "<i4", "<u4", "|u1")  # of arrays
 
 
 def check_writable(path: Path) -> None:
@@ -40,6 +41,15 @@ def check_writable(path: Path) -> None:
         raise ValueError(f"{path} cannot be written: it is read-only. Make it writable, or choose another name.")
 
 
+def clear_drafts(path: Path) -> None:
+    """Removes what writing that file left behind when it was killed, if it is a minute old."""
+    pattern = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{16}")
+    with suppress(OSError):
+        for draft in path.parent.iterdir():
+            if pattern.fullmatch(draft.name) and time.time() - draft.stat().st_mtime > 60:
+                draft.unlink(missing_ok=True)
+
+
 def replace_file(path: Path, content: bytes | bytearray) -> None:
     """Puts `content` in the place of a file, whole or not at all, even if the machine stops on the way."""
     check_writable(path)
@@ -50,11 +60,6 @@ def replace_file(path: Path, content: bytes | bytearray) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
     except OSError as problem:
         draft.unlink(missing_ok=True)
         reason = (problem.strerror or str(problem)).rstrip(".")
@@ -62,6 +67,12 @@ def replace_file(path: Path, content: bytes | bytearray) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+    with suppress(OSError):  # the file is in its place; some file systems cannot make the name of it last
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def write(path: Path, columns: dict[str, np.ndarray], about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -72,112 +83,80 @@ def write(path: Path, columns: dict[str, np.ndarray], about: dict[str, Any], arr
     check_writable(path)
     small = ("h", "s", "a", "next")
     table = pa.table({name: pa.array(column.astype(np.int32) if name in small else column) for name, column in columns.items()})
-    if arrays:
-        if not len(table):
-            raise ValueError("nothing can be attached to an empty table.")
-        places, blob = [], bytearray()
-        for name, array in arrays.items():
-            kind = array.dtype.str if array.dtype.str in KINDS else "<f8" if array.dtype.kind == "f" else "<i8"
-            places.append([name, kind, list(array.shape), len(blob)])
-            blob += np.ascontiguousarray(array, dtype=kind).tobytes()
-        about = {**about, ATTACHED: places}
-        table = table.append_column(ATTACHED, pa.array([bytes(blob)] + [None] * (len(table) - 1), pa.large_binary()))
-    text = json.dumps(about, default=lambda number: number.item())  # NumPy's numbers as plain ones
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema.remove_metadata(), compression="none", store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({KEY: text, SUM: BLANK})
+    pq.write_table(table, sink, compression="zstd")
     content = bytearray(sink.getvalue())
-    begin, end = _mark(bytes(content[-len(text) - 10_000 :]))
-    begin, end = begin + max(0, len(content) - len(text) - 10_000), end + max(0, len(content) - len(text) - 10_000)
-    content[begin:end] = hashlib.sha256(content).hexdigest().encode()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    places, blob = [], bytearray()
+    for name, array in {**{f"column.{name}": column for name, column in columns.items()}, **arrays}.items():
+        kind = array.dtype.str if array.dtype.str in KINDS else "<f8" if array.dtype.kind == "f" else "<i8"
+        places.append([name, kind, list(array.shape), len(blob)])
+        blob += np.ascontiguousarray(array, dtype=kind).tobytes()
+    text = json.dumps(
+        {"about": about, "arrays": places}, default=lambda number: number.item()
+    ).encode()  # NumPy's numbers as plain
+    content[footer:footer] = text + blob + SEAL.pack(len(text), len(blob), bytes(32), MAGIC)
+    seal(content)
     replace_file(path, content)
 
 
-def _mark(content: bytes) -> tuple[int, int]:
-    """Where the checksum stands."""
-    found = list(MARK.finditer(content))
-    if not found:
-        raise LookupError
-    return found[-1].span(1)
+def seal(content: bytearray) -> None:
+    """Puts the right sum into the seal of a file."""
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little") - 40
+    content[begin : begin + 32] = bytes(32)
+    content[begin : begin + 32] = hashlib.sha256(content).digest()
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
-    """What `write` wrote. Any other file, and any damage, is refused with a ValueError of one sentence."""
+    """What `write` wrote: columns, what is said about them, arrays. Anything else is refused with a ValueError of one sentence."""
     if not path.is_file():
         raise ValueError(f"{path} is not there: an atlas file is needed.")
     try:
-        content = path.read_bytes()
+        with open(path, "rb") as file:
+            start = file.read(4)
+            content = start + file.read() if start == b"PAR1" else b""
     except OSError as problem:
         raise ValueError(f"{path} cannot be read: {problem.strerror}.") from None
-    if content[:4] != b"PAR1":
+    except MemoryError:
+        raise ValueError(f"{path} is larger than there is memory for it.") from None
+    if start != b"PAR1":
         raise ValueError(f"{path} is not an atlas: it was not written by anyreward.")
-    if content[-4:] != b"PAR1" or len(content) < 12:
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    if content[-4:] != b"PAR1" or footer < 4:
         raise ValueError(f"{path} was cut short: restore it from a copy.")
-    try:
-        begin, end = _mark(content)
-    except LookupError:
-        raise ValueError(f"{path} is a Parquet file but not an atlas of this version of anyreward.") from None
-    sha = hashlib.sha256(content[:begin])
-    sha.update(BLANK)
-    sha.update(memoryview(content)[end:])
-    if sha.hexdigest().encode() != content[begin:end]:
+    if footer < 4 + SEAL.size or content[footer - 8 : footer] != MAGIC:
+        raise ValueError(f"{path} is a Parquet file but not an atlas of this version of anyreward, or it is damaged.")
+    text_size, blob_size, digest, _ = SEAL.unpack_from(content, footer - SEAL.size)
+    sha = hashlib.sha256(memoryview(content)[: footer - 40])
+    sha.update(bytes(32))
+    sha.update(memoryview(content)[footer - 8 :])
+    if sha.digest() != digest:
         raise ValueError(f"{path} is damaged, its checksum is wrong: restore it from a copy.")
-    return _parse(path, content)
-
-
-def _parse(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    refused = ValueError(f"{path} does not hold a valid atlas: it was not written by anyreward as it is.")
+    begin = footer - SEAL.size - blob_size - text_size
+    if begin < 4:
+        raise ValueError(f"{path} does not hold a valid atlas: it is shorter than it says.")
     try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        meta = file.metadata
-        if meta.num_rows > MOST_ROWS_PER_BYTE * len(content) or meta.num_columns > 64:
-            raise refused
-        for group in range(meta.num_row_groups):
-            for column in range(meta.num_columns):
-                chunk = meta.row_group(group).column(column)
-                if chunk.compression != "UNCOMPRESSED" or chunk.total_uncompressed_size > len(content):
-                    raise refused
-                if chunk.num_values > meta.num_rows:
-                    raise refused
-        about = json.loads(meta.metadata[KEY])
+        said = json.loads(content[begin : begin + text_size])
+        about, arrays = said["about"], _arrays(memoryview(content)[begin + text_size : footer - SEAL.size], said["arrays"])
         if not isinstance(about, dict):
-            raise refused
-        table = file.read()
-        columns, arrays = {}, {}
-        for name in table.column_names:
-            if name == ATTACHED:
-                arrays = _attached(table[name], about[ATTACHED])
-            elif table[name].null_count or not (pa.types.is_integer(table[name].type) or pa.types.is_floating(table[name].type)):
-                raise ValueError(f"{path} does not hold a valid atlas: the column {name!r} has the wrong kind of values.")
-            else:
-                columns[name] = table[name].to_numpy()
-    except (
-        pa.ArrowException,
-        OSError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        RecursionError,
-        MemoryError,
-        OverflowError,
-    ):
-        raise refused from None
-    except ValueError as problem:  # of ours, or of the parsers
-        raise (problem if str(problem).startswith(str(path)) else refused) from None
-    return columns, about, arrays
+            raise TypeError
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, MemoryError, OverflowError):
+        raise ValueError(f"{path} does not hold a valid atlas: its contents are not described as anyreward does.") from None
+    columns = {name.removeprefix("column."): array for name, array in arrays.items() if name.startswith("column.")}
+    return columns, about, {name: array for name, array in arrays.items() if not name.startswith("column.")}
 
 
-def _attached(column: Any, places: list[Any]) -> dict[str, np.ndarray]:
-    blob = column[0].as_py()
-    arrays = {}
+def _arrays(blob: memoryview, places: list[Any]) -> dict[str, np.ndarray]:
+    """Views of the bytes, one after the other: none may overlap another, so that they are never larger than the file."""
+    arrays: dict[str, np.ndarray] = {}
+    end = 0
     for name, kind, shape, begin in places:
-        size = prod(int(n) for n in shape)
-        if kind not in KINDS or begin < 0 or size < 0 or begin + size * np.dtype(kind).itemsize > len(blob):
-            raise ValueError(f"the attached array {name!r} is out of place.")
-        arrays[str(name)] = np.frombuffer(blob, kind, size, begin).reshape(shape).copy()
+        sizes = [int(n) for n in shape]
+        size = prod(sizes)
+        if kind not in KINDS or begin != end or min(sizes, default=0) < 0 or len(sizes) > 4 or name in arrays:
+            raise ValueError
+        end += size * np.dtype(kind).itemsize
+        if end > len(blob):
+            raise ValueError
+        arrays[str(name)] = np.frombuffer(blob, kind, size, begin).reshape(sizes).copy()
     return arrays

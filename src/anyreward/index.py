@@ -99,8 +99,12 @@ class Index:
         right = Q.shape == (len(g.Q), N * A) and settled.shape == (len(g.Q), N) and unvisited.shape == g.unvisited.shape
         if not right or np.isnan(Q).any() or np.isnan(unvisited).any():
             raise ValueError("its index is damaged.")
+        if settled.dtype != np.uint8:
+            raise ValueError("its index is damaged.")
+        for array in (g.Q, g.V, g.best, g.ties):  # whatever was there before
+            array[:] = 0
         g.Q[:, : N * A], g.unvisited[:] = Q, unvisited
-        kernels.greedy.settle_all(g.Q, g.V, g.best, g.ties, A, N, settled.astype(np.uint8))
+        kernels.greedy.settle_all(g.Q, g.V, g.best, g.ties, A, N, settled)
 
     def act(self, key: int) -> Callable[[int, int], int]:
         """The greedy policy as a function of step and state: asks only where it is called."""

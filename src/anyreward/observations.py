@@ -161,6 +161,8 @@ class Indexed:
 
     def restore(self, values: list[Any]) -> None:
         self.values = [_unplain(value) for value in values]
+        if len(self.values) > self.size or len(set(self.values)) < len(self.values):
+            raise ValueError("the labels of its states are damaged.")
         self._numbers = {value: number for number, value in enumerate(self.values)}
 
 

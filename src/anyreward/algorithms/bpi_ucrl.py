@@ -216,15 +216,18 @@ class BPIUCRL(Explorer):
             return
         self._fit()
         N, A, sides = int(self.counts._table.used[0]), self.setting.n_actions, self._sides
+        for array in (*sides, self._known.total, self._known.lo):  # whatever was there before
+            array[...] = 0
+        self._known.up[:] = 1.0
         places = [(getattr(sides, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
         places += [(getattr(self._known, name)[: N * A], name) for name in ("total", "up", "lo")]
         for place, name in [*places, (sides.far, "far")]:
             if state[name].shape != place.shape or np.isnan(state[name]).any():
                 raise ValueError("its indices are damaged.")
             place[...] = state[name]
-        if state["settled"].shape != (len(sides.V), N):
+        if state["settled"].shape != (len(sides.V), N) or state["settled"].dtype != np.uint8:
             raise ValueError("its indices are damaged.")
-        kernels.greedy.settle_all(sides.Q, sides.V, sides.best, sides.ties, A, N, state["settled"].astype(np.uint8))
+        kernels.greedy.settle_all(sides.Q, sides.V, sides.best, sides.ties, A, N, state["settled"])
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""

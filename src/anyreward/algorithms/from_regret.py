@@ -165,9 +165,14 @@ class RegretUniform(RewardedExplorer):
         return self.policies[0].copy() if self.policies else None
 
     @property
+    def _proved(self) -> bool:
+        """Whether the bound on the regret applies: Hoeffding's bonus as it is, and a known start, whose draws it leaves out."""
+        return not self.heuristic and self.bonus == "hoeffding" and self.setting.initial_state is not None
+
+    @property
     def own_epsilon(self) -> float | None:
         """What Markov's inequality and the bound on the regret give, once the run is over."""
-        if self.heuristic or self.bonus != "hoeffding" or self.episodes < self._exploring:
+        if not self._proved or self.episodes < self._exploring:
             return None
         regret = ucbvi_regret(self.setting, self.episodes_each, self.regret_delta)
         return float(min(self.setting.sigma[-1], regret / (self.episodes_each * self.delta / 2)))
@@ -214,7 +219,7 @@ class RegretInstances(RegretUniform):
     def own_epsilon(self) -> float | None:
         """epsilon_0 + 2 epsilon' for the episodes there were."""
         N = self.evaluations
-        if self.heuristic or self.bonus != "hoeffding" or N == 0:
+        if not self._proved or N == 0:
             return None
         sigma, delta = float(self.setting.sigma[-1]), self.delta / 2
         # each run: regret at most R with probability 3/4, and then a loss of at most 4 R / K with probability 3/4

@@ -84,7 +84,10 @@ class GreedyExplorer(Explorer):
         super().restore(state)
         self._index.counts = self.counts
         self._index.restore(state)
-        self._planned_at = int(state["planned_at"][0])
+        planned_at = state["planned_at"]
+        if planned_at.shape != (1,) or planned_at.dtype != np.int64 or not 0 <= planned_at[0] <= self.episodes:
+            raise ValueError("its schedule is damaged.")
+        self._planned_at = int(planned_at[0])
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         self._index.learn(states, actions, self._schedule)

@@ -196,14 +196,16 @@ class OptimisticExplorer(Explorer):
         super().restore(state)
         self._fit()
         N, A, greedy = int(self.counts._table.used[0]), self.setting.n_actions, self._greedy
+        for array in (greedy.Q, greedy.V, greedy.best, greedy.ties, *self._indices, *self._rows):  # whatever was there before
+            array[...] = 0
         places = [(v[:, : N * A if k == "Q_lo" else N], k) for k, v in self._indices._asdict().items()]
         for place, name in [*places, (greedy.Q[:, : N * A], "Q")]:
             if state[name].shape != place.shape or np.isnan(state[name]).any():
                 raise ValueError("its index is damaged.")
             place[...] = state[name]
-        if state["settled"].shape != (len(greedy.V), N):
+        if state["settled"].shape != (len(greedy.V), N) or state["settled"].dtype != np.uint8:
             raise ValueError("its index is damaged.")
-        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.best, greedy.ties, A, N, state["settled"].astype(np.uint8))
+        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.best, greedy.ties, A, N, state["settled"])
         kernels.optimism.renew_all(self.counts._table, self._rows, self._rule)
 
 

@@ -100,8 +100,9 @@ class PhasedUCRL(BPIUCRL):
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
         N, A = int(self.counts._table.used[0]), self.setting.n_actions
-        if state["started"].shape != (N * A,):
+        if state["started"].shape != (N * A,) or state["started"].dtype != np.int64:
             raise ValueError("its phase is damaged.")
+        self._started[:] = 0
         self._started[: N * A] = state["started"]
 
     @property
