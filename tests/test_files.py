@@ -406,7 +406,7 @@ def test_seals_and_lengths_that_lie_are_refused(good, tmp_path):
         contents[f"footer {size}"] = whole[:-8] + size.to_bytes(4, "little") + b"PAR1"
     for name, content in contents.items():
         (tmp_path / name).write_bytes(seal(content))
-        with pytest.raises(ValueError, match="restore it|not an atlas|valid atlas") as caught:
+        with pytest.raises(ValueError, match=r"restore it|not an atlas|valid atlas") as caught:
             ar.load(tmp_path / name)
         assert one_sentence(caught.value, tmp_path / name)
 
@@ -453,7 +453,6 @@ def at(i, value):
         put("columns", "count", at(2, 2**63 - 1)),
         put("columns", "count", lambda n: np.full(len(n), 2**52)),
         put("columns", "count", lambda n: n.astype(float)),
-        put("columns", "count", lambda n: n.astype(np.uint64)),
         put("columns", "evidence", at(3, np.nan)),
         put("columns", "evidence", at(3, np.inf)),
         put("columns", "evidence", at(3, -np.inf)),

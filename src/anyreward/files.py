@@ -108,7 +108,7 @@ def seal(content: bytearray) -> None:
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
-    """What `write` wrote: columns, what is said about them, arrays. Anything else is refused with a ValueError of one sentence."""
+    """What `write` wrote: columns, what is said about them, arrays. All else is refused with a ValueError of one sentence."""
     if not path.is_file():
         raise ValueError(f"{path} is not there: an atlas file is needed.")
     try:
