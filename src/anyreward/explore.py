@@ -167,6 +167,8 @@ def explore(
                 f"max_episodes is not given: {kind.__name__} has to know beforehand how many episodes there will be."
             )
         options["budget"] = max(1, max_episodes)
+    if epsilon is not None:
+        options = {**kind.defaults(setting, epsilon), **options}
     try:
         explorer = kind(setting, delta=delta, bounds=bounds, seed=seed, **options)
     except TypeError as problem:

@@ -280,3 +280,14 @@ def test_small_budgets_work(name):
         atlas = ar.explore(mdp, 2, max_episodes=budget, algorithm=name)
         assert atlas.episodes == budget
         assert atlas.certificate.check(atlas.counts)
+
+
+def test_the_sizes_are_those_of_the_proposition_if_there_is_a_target():
+    setting = ar.Setting(n_states=3, n_actions=2, horizon=3, initial_state=0)
+    sizes = ar.algorithms.instances_for(setting, 1.0, 0.1)
+    budget = sizes.runs * (sizes.evaluations + 7) + 2
+    explorer = ar.ALGORITHMS["regret-instances"](setting, np.zeros(3), budget=budget, target=1.0)
+    assert explorer.runs == sizes.runs
+    assert explorer.episodes_each == 7
+    with pytest.raises(ValueError, match="takes"):
+        ar.ALGORITHMS["regret-instances"](setting, np.zeros(3), budget=sizes.runs * sizes.evaluations, target=1.0)

@@ -680,3 +680,17 @@ def test_by_step_models_are_what_the_helper_says():
     r = np.random.default_rng(0).random((2, 2, 2))
     right = r[0] + P[0] @ (r[1]).max(axis=1)
     np.testing.assert_allclose(truth(mdp, r, mdp.setting(2)).Q[0], right, rtol=1e-12)
+
+
+def test_fiechter_stops_by_a_threshold_in_whole_numbers_that_suits_its_target():
+    """With eta = epsilon / (8H) the threshold is 3H, and stopping there certifies epsilon."""
+    mdp, H, epsilon = random_mdp(2, 2, seed=0), 2, 1.0
+    atlas = ar.explore(mdp, H, epsilon, algorithm="fiechter", stop="own", max_episodes=20_000)
+    assert atlas.source["own"]["met"]
+    explorer, rng = ar.ALGORITHMS["fiechter"](mdp.setting(H), eta=epsilon / (8 * H)), np.random.default_rng(0)
+    assert not explorer.stops(epsilon)
+    while not explorer.stops(epsilon):
+        explorer.advance(mdp, rng, 1, -1.0)
+    assert round(explorer.index[0, mdp.initial_state].max() / explorer.eta) <= 3 * H
+    assert explorer.own_epsilon <= epsilon
+    assert abs(explorer.episodes - atlas.episodes) <= 0.2 * atlas.episodes

@@ -33,8 +33,8 @@ from .euler import EULER
 from .even_dar import EvenDar
 from .explorer import Explorer
 from .fiechter import Fiechter
-from .from_regret import RegretInstances, RegretUniform
-from .generative import Generative
+from .from_regret import RegretInstances, RegretUniform, instances_for
+from .generative import Generative, draws_for
 from .jin2020 import Jin2020
 from .kl_ucrl import KLUCRL
 from .opt_qlearning import OptimisticQLearning
@@ -85,4 +85,6 @@ __all__ = [
     "RandomPolicy",
     "RegretInstances",
     "RegretUniform",
+    "draws_for",
+    "instances_for",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -66,6 +66,11 @@ class Explorer(ABC):
         self.bound = as_bound(bounds, clip=clip, max_successors=max_successors, transfer=transfer)
         self.seed, self.growth = seed, growth
         self.counts = Counts(setting, transfer=getattr(self.bound, "transfer", False))
+
+    @classmethod
+    def defaults(cls, setting: Setting, epsilon: float) -> dict[str, Any]:
+        """Options that suit a target of epsilon, for `explore` to use unless they are given."""
+        return {}
 
     @abstractmethod
     def ask(self) -> np.ndarray:

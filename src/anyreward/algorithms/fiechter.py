@@ -21,7 +21,7 @@ The original text was not at hand: what is here follows the paper's account of i
 
 from __future__ import annotations
 
-from math import inf, log
+from math import floor, inf, log
 from typing import Any
 
 from .. import kernels
@@ -53,6 +53,15 @@ class Fiechter(OptimisticExplorer):
         self.variant = variant
         self.eta = positive(setting.sigma[-1] / 10 / (8 * setting.horizon) if eta is None else eta, "eta")
         super().__init__(setting, **options)
+
+    @classmethod
+    def defaults(cls, setting: Setting, epsilon: float) -> dict[str, Any]:
+        return {"eta": epsilon / (8 * setting.horizon)}
+
+    def stops(self, epsilon: float) -> bool:
+        """The stopping rule in whole numbers: F_0(s_1) <= floor(epsilon / (2 eta)) - H."""
+        value = self._start(self._greedy.V, float(self._greedy.unvisited[0]))
+        return value < inf and round(value / self.eta) <= floor(epsilon / (2 * self.eta) * (1 + 1e-12)) - self.setting.horizon
 
     def rule(self) -> kernels.optimism.Rule:
         setting, repaired = self.setting, self.variant == "repaired"

@@ -184,7 +184,8 @@ class RegretUniform(RewardedExplorer):
 class RegretInstances(RegretUniform):
     """The best of M policies, one of each of M runs of UCB-VI, by N fresh episodes each.
 
-    Of the `budget`, `evaluation` (a half) is spent on evaluating. The other options are UCB-VI's.
+    With a `target`, N is what the proposition says for that epsilon (`instances_for`) and the runs share the rest of the
+    `budget`. Without, the share `evaluation` of it is spent on evaluating. The other options are UCB-VI's.
     """
 
     guarantee = "its recommendation epsilon-optimal if Regret(K)/K is small enough"
@@ -192,9 +193,17 @@ class RegretInstances(RegretUniform):
     reference = "Kaufmann et al. 2021, last appendix"
 
     def __init__(
-        self, setting: Setting, reward: Reward = None, *, delta: float = 0.1, evaluation: float = 0.5, **options: Any
+        self,
+        setting: Setting,
+        reward: Reward = None,
+        *,
+        delta: float = 0.1,
+        evaluation: float = 0.5,
+        target: float | None = None,
+        **options: Any,
     ) -> None:
         self.evaluation = probability(evaluation, "evaluation")
+        self.target = None if target is None else instances_for(setting, target, delta)
         self.runs = ceil(log2(2 / probability(delta, "delta")))
         super().__init__(setting, reward, delta=delta, **options)
 
@@ -203,7 +212,13 @@ class RegretInstances(RegretUniform):
         return 0.25
 
     def _episodes_each(self) -> int:
-        return max(1, int(self.budget * (1 - self.evaluation)) // self.runs)
+        if self.target is None:
+            return max(1, int(self.budget * (1 - self.evaluation)) // self.runs)
+        left = self.budget // self.runs - self.target.evaluations
+        if left < 1:
+            needed = self.runs * (self.target.evaluations + 1)
+            raise ValueError(f"budget is {self.budget}: evaluating {self.runs} policies for that target takes {needed} at least.")
+        return left
 
     @property
     def evaluations(self) -> int:
