@@ -1,7 +1,7 @@
 """The command line: a thin shell over the library.
 
-Exit codes: 0 it did what was asked; 2 an argument or a file is wrong; 3 it ended before epsilon was certified; 130 it was
-interrupted.
+Exit codes: 0 it did what was asked; 2 an argument or a file is wrong; 3 it ended before epsilon was certified; 4 a cell of a
+sweep failed; 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Annotated, Any
 
 import typer
 
-NOT_MET, INTERRUPTED = 3, 130
+NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
 
 app = typer.Typer(
     help="Explore once. Plan for any reward. Know how wrong you can be.",
-    epilog="Exit codes: 0 done, 2 an argument or a file is wrong, 3 ended before epsilon was certified, 130 interrupted.",
+    epilog="Exit codes: 0 done, 2 bad argument or file, 3 epsilon not certified, 4 a cell of a sweep failed, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_show_locals=False,
@@ -377,6 +377,48 @@ def compare(
     if not quiet:
         say("means over the runs with 95% bootstrap bands; error: |V̂* − V*| for the model's reward, and the worst over 20 others")
         say(f"drawn in {out}", *([f"every run in {table}"] if table is not None else []))
+
+
+@app.command()
+@clear_errors
+def sweep(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A TOML file, see docs/sweeps.md.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="A folder for the results; by default the name of the sweep.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="tcp://...", help="Run on the Dask cluster of this scheduler.")] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run algorithms x environments x parameters x seeds; what is finished is kept, and an interrupted sweep goes on.
+
+    Example: anyreward sweep chain.toml --out results
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from .experiments import sweep as experiment
+
+    if workers is not None and workers < 1:
+        raise ValueError(f"--workers is {workers}: it has to be at least 1.")
+    sweep = experiment.load_config(config)
+    folder = Path(sweep["name"]) if out is None else out
+    with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+        task = bar.add_task(sweep["name"], total=len(experiment.cells(sweep)))
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done)
+
+        with experiment.cluster(scheduler) as executor:
+            table, failures = experiment.run(sweep, folder, executor, workers, show)
+    if as_json:
+        say_json({"table": str(table), "failures": [{"cell": vars(f.cell), "error": f.error} for f in failures]})
+    else:
+        for failure in failures:
+            typer.echo(f"failed: {failure.cell.algorithm} on {failure.cell.environment}: {failure.error}", err=True)
+        if not quiet:
+            say(f"written: {table}")
+    if failures:
+        raise typer.Exit(FAILED)
 
 
 @app.command()

@@ -1,0 +1,308 @@
+"""Sweeps: algorithms x environments x parameters x seeds, durable and on any executor.
+
+A sweep is a TOML file:
+
+    name = "chain"                        # a word
+    seeds = 10                            # runs of every combination
+    seed = 0                              # from which theirs are made
+    algorithms = ["rf-trajectory", "rf-ucrl:replan='every'", "ucbvi:scale=0.0001"]
+    environments = ["double-chain", { name = "grid-world", rows = 11, cols = 11, start = [5, 5], goal = [8, 8] }]
+
+    [parameters]                          # of `explore`; a list means: each of them
+    horizon = 20
+    epsilon = [10.0, 5.0]
+    max_episodes = 100000
+    stationary = [false, true]
+
+Everything is validated before anything runs. A cell is one algorithm on one environment with one choice of parameters and one
+seed; its result is written as soon as it is there, so an interrupted sweep goes on where it was. A cell that fails is reported
+at the end and does not stop the others. Seeds come from `SeedSequence.spawn`, and a cell's row depends on the cell alone: the
+table is the same, to the byte, whatever the number of workers and the order in which they finish.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import itertools
+import json
+import os
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import envs
+from ..explore import explore
+from ..files import check_writable, replace_file
+from ..planning import backward_induction
+from .compare import parsed
+
+REQUIRED = ("name", "algorithms", "environments")
+KEYS = {*REQUIRED, "seeds", "seed", "parameters"}
+PARAMETERS = {"horizon", "epsilon", "delta", "bounds", "stationary", "discount", "max_episodes", "arrival_rewards", "stop"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep."""
+
+    algorithm: str
+    environment: str  # JSON of its name and arguments
+    parameters: str  # JSON
+    replicate: int
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """A name for its file."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that did not come to an end, and why."""
+
+    cell: Cell
+    error: str
+
+
+def load_config(path: Path) -> dict[str, Any]:
+    """The sweep that a file describes, validated."""
+    try:
+        with open(path, "rb") as file:
+            config = tomllib.load(file)
+    except FileNotFoundError:
+        raise ValueError(f"{path} is not there: a sweep file is needed.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as problem:
+        raise ValueError(f"{path} is not a readable TOML file: {problem}.") from None
+    cells(config)
+    return config
+
+
+def cells(config: dict[str, Any]) -> list[Cell]:
+    """All cells, in order. Raises if anything about them is wrong, as far as that can be known without running them."""
+    unknown = sorted(set(config) - KEYS)
+    if unknown:
+        raise ValueError(f"the sweep has the key {unknown[0]!r}: it may have {', '.join(sorted(KEYS))}.")
+    for key in REQUIRED:
+        if not config.get(key):
+            raise ValueError(f"the sweep has no {key}: it needs {', '.join(REQUIRED)}.")
+    seeds, seed = config.get("seeds", 1), config.get("seed", 0)
+    for name, value, least in (("seeds", seeds, 1), ("seed", seed, 0)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} is {value!r}: it has to be a whole number from {least} on.")
+    parameters = config.get("parameters", {})
+    unknown = sorted(set(parameters) - PARAMETERS)
+    if unknown:
+        raise ValueError(f"the sweep has the parameter {unknown[0]!r}: it may have {', '.join(sorted(PARAMETERS))}.")
+    if "horizon" not in parameters or not {"epsilon", "max_episodes"} & set(parameters):
+        raise ValueError("the parameters need a horizon, and epsilon or max_episodes.")
+    choices = list(_choices(parameters))
+    environments = [entry if isinstance(entry, dict) else {"name": entry} for entry in _listed(config, "environments")]
+    numbers = [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in np.random.SeedSequence(seed).spawn(seeds)]
+    found = []
+    for environment in environments:
+        mdp = _environment(environment)
+        for choice in choices:
+            mdp.setting(choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False))
+        for algorithm in _listed(config, "algorithms"):
+            kind, options = _algorithm(algorithm)
+            if kind.needs_reward and mdp.reward is None:
+                raise ValueError(f"{algorithm} needs a reward, but {environment['name']} has none of its own.")
+            for choice in choices:
+                if kind.needs_budget and "max_episodes" not in choice and "budget" not in options:
+                    raise ValueError(f"{algorithm} has to know the number of episodes beforehand: give max_episodes.")
+                for replicate, number in enumerate(numbers):
+                    where, how = json.dumps(environment, sort_keys=True), json.dumps(choice, sort_keys=True)
+                    found.append(Cell(algorithm, where, how, replicate, number))
+    if len({cell.key for cell in found}) < len(found):
+        raise ValueError("the sweep has the same cell twice: an algorithm, environment or parameter is repeated.")
+    return found
+
+
+def _listed(config: dict[str, Any], key: str) -> list[Any]:
+    entries = config[key]
+    kinds = (str, dict) if key == "environments" else (str,)
+    if not isinstance(entries, list) or not all(isinstance(entry, kinds) for entry in entries):
+        raise ValueError(f"{key} has to be a list of names.")
+    return entries
+
+
+def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
+    from ..algorithms import ALGORITHMS
+
+    name, options = parsed(entry)
+    kind = ALGORITHMS[name]
+    known: set[str] = set()
+    for base in inspect.getmro(kind):
+        if "__init__" in vars(base):
+            known |= set(inspect.signature(vars(base)["__init__"]).parameters)
+    wrong = sorted(set(options) - known)
+    if wrong:
+        raise ValueError(f"{entry} has the option {wrong[0]!r}, which {name} does not have.")
+    return kind, options
+
+
+def _environment(entry: dict[str, Any]) -> Any:
+    name = entry.get("name")
+    if name not in envs.ENVIRONMENTS:
+        raise ValueError(f"there is no environment {name!r}: it has to be one of {', '.join(envs.ENVIRONMENTS)}.")
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items() if key != "name"}
+    return envs.make(name, **given)
+
+
+def _choices(parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    names = list(parameters)
+    lists = [value if isinstance(value, list) else [value] for value in parameters.values()]
+    for name, values in zip(names, lists, strict=True):
+        if not values:
+            raise ValueError(f"the parameter {name!r} is an empty list.")
+    for choice in itertools.product(*lists):
+        yield dict(zip(names, choice, strict=True))
+
+
+def run_cell(cell: Cell) -> dict[str, Any]:
+    """The row of a cell. Nothing in it depends on where, when or how fast it ran."""
+    environment, parameters = json.loads(cell.environment), json.loads(cell.parameters)
+    mdp = _environment(environment)
+    name, options = parsed(cell.algorithm)
+    horizon = parameters.pop("horizon")
+    atlas = explore(mdp, horizon, algorithm=name, seed=cell.seed, progress=False, **parameters, **options)
+    error = None
+    if mdp.reward is not None:
+        discount, model = parameters.get("discount", 1.0), atlas.counts.model()
+        known = backward_induction(model, mdp.reward, horizon, discount).V[0]
+        truth = backward_induction(mdp, mdp.reward, horizon, discount).V[0]
+        error = abs(float(model.initial @ known) - float(mdp.initial @ truth))
+    own = atlas.source["own"]
+    return {
+        **asdict(cell),
+        "episodes": atlas.episodes,
+        "epsilon": float(atlas.certificate.epsilon),
+        "met": bool(atlas.certificate.met),
+        "own_epsilon": own["epsilon"],
+        "own_met": bool(own["met"]),
+        "value_error": error,
+        "states_visited": int((atlas.counts.state_visits() > 0).sum()),
+        "pairs_visited": int(atlas.counts.visited_pairs),
+        "digest": atlas.certificate.digest,
+    }
+
+
+def run(
+    config: dict[str, Any],
+    out: Path,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Path, list[Failure]]:
+    """Runs what is not there yet and writes the table; returns where that is, and the cells that failed.
+
+    `out` is a folder: `cells/` has a file for each cell that is done, `table.parquet` all rows in the order of the cells, with
+    the configuration and the version in its metadata. `executor` is anything like those of `concurrent.futures`; without one, a
+    pool of processes on this machine.
+    """
+    todo = cells(config)
+    check_writable(out / "x") if out.is_dir() else check_writable(out)
+    (out / "cells").mkdir(parents=True, exist_ok=True)
+    rows = {cell.key: row for cell in todo if (row := _done(out, cell)) is not None}
+    missing = [cell for cell in todo if cell.key not in rows]
+    failures: list[Failure] = []
+    if missing and executor is None:
+        with ProcessPoolExecutor(workers or os.cpu_count()) as own:
+            _work(own, missing, rows, failures, out, len(todo), progress)
+    elif missing and executor is not None:
+        _work(executor, missing, rows, failures, out, len(todo), progress)
+    table = out / "table.parquet"
+    replace_file(table, _table([rows[cell.key] for cell in todo if cell.key in rows], config))
+    order = {cell.key: i for i, cell in enumerate(todo)}
+    return table, sorted(failures, key=lambda failure: order[failure.cell.key])
+
+
+@contextmanager
+def cluster(scheduler: str | None) -> Iterator[Executor | None]:
+    """An executor on the Dask cluster with that scheduler; None for none."""
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError("Dask is not installed: pip install anyreward[dask].") from None
+    try:
+        client = Client(scheduler, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as problem:
+        raise ValueError(f"there is no Dask scheduler at {scheduler}: {' '.join(str(problem).split())[:150]}.") from None
+    with client:
+        yield client.get_executor()
+
+
+def _work(
+    executor: Executor,
+    missing: list[Cell],
+    rows: dict[str, dict[str, Any]],
+    failures: list[Failure],
+    out: Path,
+    total: int,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    futures = {executor.submit(run_cell, cell): cell for cell in missing}
+    waiting = as_completed(futures) if all(hasattr(future, "_condition") for future in futures) else _as_they_come(futures)
+    for future in waiting:
+        cell = futures[future]
+        try:
+            row = future.result()
+        except Exception as problem:  # whatever it is, the others go on
+            failures.append(Failure(cell, f"{type(problem).__name__}: {problem}"))
+        else:
+            rows[cell.key] = row
+            replace_file(out / "cells" / f"{cell.key}.json", json.dumps(row, sort_keys=True).encode())
+        if progress is not None:
+            progress(len(rows) + len(failures), total)
+
+
+def _as_they_come(futures: dict[Any, Cell]) -> Iterator[Any]:
+    """For futures that are not those of the standard library."""
+    left = set(futures)
+    while left:
+        ready = {future for future in left if future.done()}
+        yield from ready
+        left -= ready
+        if left and not ready:
+            time.sleep(0.05)
+
+
+def _done(out: Path, cell: Cell) -> dict[str, Any] | None:
+    """The row of a cell that was finished before; a file that is damaged or of another cell does not count."""
+    try:
+        row = json.loads((out / "cells" / f"{cell.key}.json").read_bytes())
+        return row if {key: row[key] for key in asdict(cell)} == asdict(cell) and "digest" in row else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _table(rows: list[dict[str, Any]], config: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from .. import __version__
+
+    text, number, whole, truth = pa.string(), pa.float64(), pa.int64(), pa.bool_()
+    kinds = {
+        "algorithm": text, "environment": text, "parameters": text, "replicate": whole, "seed": whole, "episodes": whole,
+        "epsilon": number, "met": truth, "own_epsilon": number, "own_met": truth, "value_error": number,
+        "states_visited": whole, "pairs_visited": whole, "digest": text,
+    }  # fmt: skip
+    about = {"anyreward.sweep": json.dumps(config, sort_keys=True), "anyreward.version": __version__}
+    schema = pa.schema(kinds.items(), metadata=about)
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), sink, compression="zstd")
+    return sink.getvalue()

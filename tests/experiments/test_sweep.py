@@ -1,0 +1,205 @@
+"""Sweeps: validated first, written as they go, the same whatever carries them out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import anyreward as ar
+from anyreward.experiments import sweep
+
+SCRIPT = Path(sys.executable).parent / "anyreward"
+
+
+def config(**changes):
+    return {
+        "name": "small",
+        "seeds": 2,
+        "algorithms": ["rf-trajectory", "ucbvi:scale=0.01", "random"],
+        "environments": ["double-chain", {"name": "grid-world", "rows": 3, "cols": 3, "start": [1, 1], "goal": [2, 2]}],
+        "parameters": {"horizon": 4, "max_episodes": 60, "stationary": [False, True]},
+        **changes,
+    }
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """The table of the small sweep, by threads in this process."""
+    with ThreadPoolExecutor(1) as pool:
+        path, failures = sweep.run(config(), tmp_path_factory.mktemp("sweep"), pool)
+    assert not failures
+    return path.read_bytes()
+
+
+def test_there_is_a_cell_for_every_combination_with_a_seed_of_its_replicate():
+    cells = sweep.cells(config())
+    assert len(cells) == 3 * 2 * 2 * 2
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert len({(cell.replicate, cell.seed) for cell in cells}) == 2
+    assert {cell.seed for cell in sweep.cells(config(seed=1))}.isdisjoint(cell.seed for cell in cells)
+
+
+def test_a_row_is_what_explore_gives():
+    cell = sweep.cells(config())[0]
+    row = sweep.run_cell(cell)
+    atlas = ar.explore(ar.envs.double_chain(), 4, max_episodes=60, seed=cell.seed)
+    assert row["digest"] == atlas.certificate.digest
+    assert row["epsilon"] == atlas.certificate.epsilon
+    assert row["episodes"] == 60
+
+
+def test_the_table_has_its_configuration_in_it(table, tmp_path):
+    (tmp_path / "it.parquet").write_bytes(table)
+    read = pq.read_table(tmp_path / "it.parquet")
+    assert json.loads(read.schema.metadata[b"anyreward.sweep"]) == config()
+    assert read.schema.metadata[b"anyreward.version"].decode() == ar.__version__
+    assert read["algorithm"].to_pylist() == [cell.algorithm for cell in sweep.cells(config())]
+
+
+def test_the_table_does_not_depend_on_the_workers(table, tmp_path):
+    with ThreadPoolExecutor(4) as pool:
+        path, _ = sweep.run(config(), tmp_path, pool)
+    assert path.read_bytes() == table
+
+
+def test_what_is_done_is_not_done_again(table, tmp_path):
+    with ThreadPoolExecutor(1) as pool:
+        sweep.run(config(), tmp_path, pool)
+    files = sorted((tmp_path / "cells").iterdir())
+    times = {file: file.stat().st_mtime_ns for file in files}
+    files[3].unlink()
+    files[5].write_bytes(b"half of")
+    with ThreadPoolExecutor(1) as pool:
+        path, _ = sweep.run(config(), tmp_path, pool)
+    again = {file for file in files if file.stat().st_mtime_ns != times[file]}
+    assert again == {files[3], files[5]}
+    assert path.read_bytes() == table
+
+
+def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
+    def sometimes(cell):
+        if cell.replicate == 1 and cell.algorithm == "random":
+            raise RuntimeError("out of luck")
+        return work(cell)
+
+    work = sweep.run_cell
+    monkeypatch.setattr(sweep, "run_cell", sometimes)
+    with ThreadPoolExecutor(2) as pool:
+        path, failures = sweep.run(config(), tmp_path, pool)
+    assert len(failures) == 4
+    assert all("out of luck" in failure.error and failure.cell.algorithm == "random" for failure in failures)
+    assert pq.read_table(path).num_rows == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"algorithms": ["nobody"]}, "there is no algorithm 'nobody'"),
+        ({"algorithms": ["ucbvi:loud=1"]}, "has the option 'loud'"),
+        ({"algorithms": []}, "has no algorithms"),
+        ({"environments": ["nowhere"]}, "there is no environment 'nowhere'"),
+        ({"environments": [{"name": "double-chain", "height": 3}]}, "height"),
+        ({"parameters": {"horizon": 4}}, "epsilon or max_episodes"),
+        ({"parameters": {"horizon": 0, "max_episodes": 5}}, "horizon is 0"),
+        ({"parameters": {"horizon": 4, "max_episodes": 5, "speed": 1}}, "parameter 'speed'"),
+        ({"parameters": {"horizon": 4, "epsilon": 1.0}}, "give max_episodes"),
+        ({"parameters": {"horizon": [], "max_episodes": 5}}, "empty list"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"seeds": True}, "seeds is True"),
+        ({"colour": "red"}, "key 'colour'"),
+        ({"algorithms": ["random", "random"]}, "twice"),
+    ],
+)
+def test_everything_is_validated_before_anything_runs(tmp_path, changes, names):
+    with pytest.raises(ValueError, match=names):
+        sweep.run(config(**changes), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+TOML = """
+name = "killed"
+seeds = 6
+algorithms = ["rf-trajectory", "bpi-ucrl"]
+environments = [{ name = "double-chain", length = 15 }]
+[parameters]
+horizon = 10
+max_episodes = [400, 900, 1500]
+"""
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path):
+    (tmp_path / "sweep.toml").write_text(TOML)
+    call = [SCRIPT, "sweep", "sweep.toml", "--workers", "2", "--out"]
+    subprocess.run([*call, "whole"], cwd=tmp_path, check=True, capture_output=True, timeout=200)
+    done = 0
+    for _ in range(40):
+        process = subprocess.Popen(
+            [*call, "parts"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        deadline, before = time.monotonic() + 60, done
+        while process.poll() is None and done < before + 8 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            done = len(list((tmp_path / "parts" / "cells").glob("[0-9a-f]*.json"))) if (tmp_path / "parts").exists() else 0
+        if process.poll() is not None:
+            break
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert process.returncode == 0
+    assert (tmp_path / "parts" / "table.parquet").read_bytes() == (tmp_path / "whole" / "table.parquet").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Dask's own, about its clocks and ports
+def test_a_dask_cluster_that_loses_a_worker_gives_the_same_table(tmp_path):
+    """Three worker processes; one is killed while it works. The table is that of threads in this process, to the byte."""
+    distributed = pytest.importorskip("distributed")
+    it = config(seeds=4, parameters={"horizon": 10, "max_episodes": [2_000, 4_000]}, algorithms=["bpi-ucrl", "rf-trajectory"])
+    with ThreadPoolExecutor(1) as pool:
+        expected, _ = sweep.run(it, tmp_path / "threads", pool)
+    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        victim = next(iter(cluster.workers.values())).pid
+        killed = []
+
+        def kill_once(done, total):
+            if not killed and done >= 3:
+                os.kill(victim, signal.SIGKILL)
+                killed.append(done)
+
+        with sweep.cluster(cluster.scheduler_address) as executor:
+            path, failures = sweep.run(it, tmp_path / "dask", executor, progress=kill_once)
+    assert killed
+    assert killed[0] < len(sweep.cells(it))
+    assert not failures
+    assert path.read_bytes() == expected.read_bytes()
+
+
+def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path):
+    pytest.importorskip("distributed")
+    (tmp_path / "sweep.toml").write_text(TOML)
+    done = subprocess.run(
+        [SCRIPT, "sweep", "sweep.toml", "--scheduler", "tcp://127.0.0.1:9"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "there is no Dask scheduler at tcp://127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("text", ["name = ", "\x00", "[[["])
+def test_a_file_that_is_no_toml_is_refused(tmp_path, text):
+    (tmp_path / "sweep.toml").write_text(text)
+    with pytest.raises(ValueError, match="not a readable TOML file"):
+        sweep.load_config(tmp_path / "sweep.toml")
+    with pytest.raises(ValueError, match="is not there"):
+        sweep.load_config(tmp_path / "nothing.toml")
