@@ -349,6 +349,7 @@ def compare(
 
     from . import envs
     from .experiments import compare as experiment
+    from .experiments import statistics
 
     if env not in envs.ENVIRONMENTS:
         raise ValueError(f"--env is {env!r}: it has to be one of {', '.join(envs.ENVIRONMENTS)}, whose optimum is known.")
@@ -367,7 +368,7 @@ def compare(
     rows = experiment.summary(runs)
     if as_json:
         say_json(
-            [{key: vars(value) if isinstance(value, experiment.Band) else value for key, value in row.items()} for row in rows]
+            [{key: vars(value) if isinstance(value, statistics.Band) else value for key, value in row.items()} for row in rows]
         )
         return
     shown = Table(*rows[0])
@@ -376,6 +377,7 @@ def compare(
     Console(width=None if sys.stdout.isatty() else 190).print(shown)
     if not quiet:
         say("means over the runs with 95% bootstrap bands; error: |V̂* − V*| for the model's reward, and the worst over 20 others")
+        say("beats: how many others have a larger error, by a permutation test that holds for all pairs at once (5%)")
         say(f"drawn in {out}", *([f"every run in {table}"] if table is not None else []))
 
 

@@ -46,14 +46,6 @@ def test_errors_are_those_of_planning_on_the_counts():
     assert run.ours == pytest.approx(ar.certify(explorer.counts).epsilon)
 
 
-def test_bands_hold_the_mean_and_shrink():
-    rng = np.random.default_rng(0)
-    few, many = experiment.band(rng.normal(size=10)), experiment.band(rng.normal(size=1000))
-    for band in (few, many):
-        assert band.low <= band.mean <= band.high
-    assert many.high - many.low < few.high - few.low
-
-
 @pytest.mark.slow
 def test_a_regret_minimiser_learns_little_off_the_path_of_its_reward_and_a_reward_free_one_does():
     """With bonuses scaled down, so that it gets to its reward at all: the hole that reward-free exploration does not have."""

@@ -24,9 +24,11 @@ from ..certificate import certify
 from ..files import check_writable, replace_file
 from ..mdp import TabularMDP
 from ..planning import backward_induction
+from .statistics import band, smaller
 
 PANEL = 20  # random rewards
 LOOKS = 12  # points of a curve
+LEVEL = 0.05  # familywise, of the test which of two errors is smaller
 WARM = 200  # episodes before the clock starts: to compile, and no more
 # With their proven constants, rivals explore for ever at these budgets. As people run them, with bonuses scaled down, they get
 # somewhere, and have no guarantee of their own.
@@ -61,18 +63,6 @@ class Run:
     per_second: float
     own: float | None
     ours: float
-
-
-@dataclass(frozen=True)
-class Band:
-    """A mean over seeds with its bootstrap interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
 def panel(mdp: TabularMDP, horizon: int, size: int = PANEL) -> list[np.ndarray]:
@@ -191,18 +181,21 @@ def compare(
     return results
 
 
-def band(values: Sequence[float], draws: int = 2_000) -> Band:
-    """The mean and its 95% bootstrap interval."""
-    x = np.asarray(values, dtype=float)
-    means = np.random.default_rng(0).choice(x, (draws, len(x))).mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Band(float(x.mean()), float(low), float(high))
-
-
 def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """A row for each algorithm, in the order in which they were run."""
-    rows = []
-    for name in dict.fromkeys(run.algorithm for run in runs):
+    """A row for each algorithm, in the order in which they were run.
+
+    "beats" is how many others have a larger error for the model's reward, and a larger worst error, by a test that holds for all
+    pairs at once at the level 5% (`statistics.smaller`); None with a single run.
+    """
+    rows: list[dict[str, Any]] = []
+    names = list(dict.fromkeys(run.algorithm for run in runs))
+    seeds = sum(run.algorithm == names[0] for run in runs)
+    beaten: list[Any] = [None, None]
+    if seeds > 1:
+        of = {name: [run for run in runs if run.algorithm == name] for name in names}
+        finals = [np.array([[getattr(run, kind)[-1] for run in of[name]] for name in names]) for kind in ("error", "worst")]
+        beaten = [(smaller(values) <= LEVEL).sum(axis=1) for values in finals]
+    for k, name in enumerate(names):
         mine = [run for run in runs if run.algorithm == name]
         own = [run.own for run in mine if run.own is not None]
         rows.append(
@@ -210,7 +203,9 @@ def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "algorithm": name,
                 "goal": goal_of(name),
                 "error": band([run.error[-1] for run in mine]),
+                "beats": None if beaten[0] is None else int(beaten[0][k]),
                 "worst error": band([run.worst[-1] for run in mine]),
+                "beats there": None if beaten[1] is None else int(beaten[1][k]),
                 "states": band([run.covered for run in mine]),
                 "transitions/s": band([run.per_second for run in mine]),
                 "own ε": band(own) if len(own) == len(mine) else None,
