@@ -1,15 +1,19 @@
 # make demo    set everything up and run the main job
 # make test    set everything up and run the tests
+# make reproduce    set everything up and run the paper's experiments with its budgets, about half an hour on two cores
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint benchmark clean
+.PHONY: demo test reproduce lint benchmark clean
 
 demo: .venv/installed
 	$(BIN)/anyreward demo
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto
+
+reproduce: .venv/installed
+	$(BIN)/anyreward reproduce
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ import anyreward as ar
 from anyreward.cli import app
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
-COMMANDS = ("explore", "info", "plan", "audit", "merge", "algorithms", "compare", "sweep", "demo")
+COMMANDS = ("explore", "info", "plan", "audit", "merge", "algorithms", "compare", "sweep", "reproduce", "demo")
 
 
 def run(folder, *arguments, code=0):

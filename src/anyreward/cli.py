@@ -425,6 +425,41 @@ def sweep(
 
 @app.command()
 @clear_errors
+def reproduce(
+    out: Annotated[Path, typer.Option(help="A folder for tables, figures and the report.")] = Path("anyreward-reproduced"),
+    quick: Annotated[bool, typer.Option("--quick", help="Everything small, in under a minute.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the paper's experiments and say of each of its claims whether it is seen.
+
+    Example: anyreward reproduce --quick --out reproduced
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from .experiments import reproduce as experiment
+
+    budget = experiment.QUICK if quick else experiment.FULL
+    with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+        task = bar.add_task("reproducing", total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        claims = experiment.run(out, budget, seed, None, workers, show)
+    if as_json:
+        say_json([vars(claim) for claim in claims])
+        return
+    for claim in claims:
+        say(f"{'observed    ' if claim.observed else 'NOT OBSERVED'}  {claim.text}", f"              {claim.measured}")
+    say(f"written: {out / 'report.html'}")
+
+
+@app.command()
+@clear_errors
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the picture (PNG, PDF or SVG by its ending).")] = Path(
         "anyreward-demo.png"
