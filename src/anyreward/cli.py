@@ -428,6 +428,9 @@ def sweep(
 def reproduce(
     out: Annotated[Path, typer.Option(help="A folder for tables, figures and the report.")] = Path("anyreward-reproduced"),
     quick: Annotated[bool, typer.Option("--quick", help="Everything small, in under a minute.")] = False,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="The authors' published configuration, where it differs from the text.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -449,7 +452,7 @@ def reproduce(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        claims = experiment.run(out, budget, seed, None, workers, show)
+        claims = experiment.run(out, budget, seed, None, workers, show, as_published)
     if as_json:
         say_json([vars(claim) for claim in claims])
         return

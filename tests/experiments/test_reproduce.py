@@ -14,8 +14,8 @@ import anyreward as ar
 from anyreward.experiments import reproduce as experiment
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
-TINY = experiment.Budget(2, 6_000, 6_000, 5_000, 6_000, 20_000, 2_000)
-TABLES = ("errors", "visits", "tau")
+TINY = experiment.Budget(2, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000)
+TABLES = ("errors", "visits", "tau", "scaling")
 
 
 def test_tables_are_the_same_whatever_carries_them_out(tmp_path):
@@ -27,7 +27,34 @@ def test_tables_are_the_same_whatever_carries_them_out(tmp_path):
         assert one == three
     assert len(claims) >= 12
     about = json.loads(pq.read_schema(tmp_path / "1" / "errors.parquet").metadata[b"anyreward.reproduce"])
-    assert about == {"budget": vars(TINY), "seed": 5}
+    assert about == {"budget": vars(TINY), "seed": 5, "as_published": False}
+
+
+def test_the_authors_configuration_is_another_problem():
+    """Their index is unclipped, with 1/sqrt(2) of the bonus and one step more; their chain fails half as often."""
+    mdp = experiment.environment("chain", True)
+    assert mdp.dense()[15, 1, 16] == pytest.approx(0.95)
+    explorer = experiment.explorer_of("RF-UCRL", mdp, 0, True)
+    paper = experiment.explorer_of("RF-UCRL", mdp, 0, False)
+    assert explorer.setting.discount == 0.99
+    assert paper.setting.discount == 1.0
+    sigma = explorer.setting.sigma
+    np.testing.assert_allclose(explorer.rule().weight, [0.99 * sigma[20 - h] / np.sqrt(2) for h in range(20)])
+    rows = [experiment.stops("RF-UCRL", 0, 3, 2_000_000, published) for published in (False, True)]
+    reached = [{row["epsilon"]: row["tau"] for row in part if row["tau"]} for part in rows]
+    for level in set(reached[0]) & set(reached[1]):
+        assert reached[1][level] < reached[0][level]
+    assert set(reached[0]) & set(reached[1])
+
+
+def test_exponents_are_those_of_power_laws():
+    rows = []
+    for parameter, (values, predicted) in experiment.SCALING.items():
+        for value in values:
+            x = np.log(1 / value) if parameter.startswith("log") else value
+            rows.append({"parameter": parameter, "value": value, "run": 0, "episodes": 100 * x ** (predicted / 2)})
+    for _, measured, predicted in experiment.exponents(rows):
+        assert measured == pytest.approx(predicted / 2)
 
 
 def test_the_stopping_times_are_those_of_runs_for_each_epsilon():
