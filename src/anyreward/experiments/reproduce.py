@@ -430,7 +430,8 @@ def draw_taus(taus: list[dict[str, Any]]) -> Any:
                 values = np.array([means[level] for level in levels])
                 axis.loglog(levels, values, "o-", color=(AGENTS | MORE)[agent][2], label=f"E[τ] of {agent}")
                 axis.loglog(levels, values[0] * (levels[0] / levels) ** 2, ":", color="black")
-        axis.legend(title="dotted: 1/ε²")
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(title="dotted: 1/ε²")
         axis.set(xlabel="ε / H", ylabel="episodes", title=f"Sample complexity, {pair[0]}")
         axis.grid(alpha=0.3)
     return figure
