@@ -673,7 +673,7 @@ def test_unknown_options_are_refused_at_once(name, option):
         some(name, FIXED_START, **option)
 
 
-def test_by_step_models_are_what_the_helper_says():
+def test_by_step_models_depend_on_the_step():
     """The truth that these tests compare with is the model's own."""
     mdp = random_mdp(2, 2, seed=0, H=2)
     P = by_step(mdp, 2)
