@@ -214,3 +214,11 @@ def test_the_forecast_knows_an_extra_end():
     audit = ar.audit("Blackjack-v1", 3, stationary=True, steps=500)
     assert audit.terminal == "end"
     assert audit.forecast(5.0) > 0
+
+
+def test_what_speaks_against_an_exploration_is_kept_with_it():
+    """Bins of a mountain car are not Markov: whoever gets the atlas is told."""
+    with pytest.warns(UserWarning, match="assumes that it is Markov"):
+        atlas = ar.explore("MountainCar-v0", 100, max_episodes=5, stationary=True, bins=[8, 8])
+    assert any("depends on more than the present observation" in line for line in atlas.source["alarms"])
+    assert "alarms" not in ar.explore("FrozenLake-v1", 10, max_episodes=5, stationary=True).source

@@ -104,6 +104,11 @@ class Audit:
             return f"warning: {alarm} (likelihood ratio, p <= {p:.2g}; a false alarm has probability at most {ALARM:.0%})"
         return f"{claim}: no sign of the contrary (likelihood ratio, p = {min(1.0, p):.2g}, alarm at {ALARM:g})"
 
+    @property
+    def alarms(self) -> list[str]:
+        """Signs that an assumption of the certificate does not hold."""
+        return [line for line in self.lines() if line.startswith("warning") and "likelihood ratio" in line]
+
     def forecast(self, epsilon: float, delta: float = 0.1, **options: Any) -> float | None:
         """About how many episodes a certificate of epsilon is likely to need; None if it is more than can be said.
 

@@ -179,7 +179,9 @@ def info(
         lines.append(f"target: epsilon {it.certificate.target:g}, {'reached' if it.certificate.met else 'not reached'}")
     if it.paid is not None:
         low, high = it.paid.range
-        lines.append(f"rewards of the environment: from {low:g} to {high:g}; plan for them with --reward own")
+        units = "" if 0.0 <= low <= high <= 1.0 else " --reward-range LOW,HIGH"
+        lines.append(f"rewards of the environment: from {low:g} to {high:g}; plan for them with --reward own{units}")
+    lines += it.source.get("alarms", [])
     half = f"half of epsilon, {it.certificate.epsilon / 2:.4g}"
     lines.append(f"forecast: about {more:.2g} more episodes for {half}" if more is not None else f"forecast: none yet for {half}")
     say(*lines, "", "visits per state:", *plots.visits_text(it, shape))

@@ -156,7 +156,7 @@ def explore(
         simulator, report = audited(env, horizon, stationary, seed, bins, max_states, terminal, env_args)
         report.show(progress, epsilon, delta)
         setting = simulator.setting(discount, stationary, arrival_rewards, initial_state)
-        world = Environment(simulator, setting, seed, record)
+        world = Environment(simulator, setting, seed, record, report.alarms)
     if kind.needs_reward and "reward" not in options and "rewards" not in options:
         if getattr(env, "reward", None) is None:
             raise ValueError(f"reward is not given: {kind.__name__} is for one reward, and this environment has none of its own.")

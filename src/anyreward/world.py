@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -95,17 +96,19 @@ class KnownModel:
 class Environment:
     """A Gymnasium environment, played step by step."""
 
-    def __init__(self, simulator: Simulator, setting: Setting, seed: int, record: bool) -> None:
+    def __init__(self, simulator: Simulator, setting: Setting, seed: int, record: bool, alarms: Sequence[str] = ()) -> None:
         self.simulator, self.setting, self.seed, self.name = simulator, setting, seed, simulator.name
         spec = simulator.env.spec
         made = "" if spec is None else spec.to_json()
         text = f"{simulator.name} {made} {simulator.env.observation_space} {simulator.terminal} {simulator.observations}"
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         simulator.record = [] if record else None
+        self._alarms = list(alarms)  # what an audit said against its assumptions
 
     @property
     def facts(self) -> dict[str, Any]:
-        facts = {"labels": self.simulator.labels, "grid": self.simulator.grid, "arrows": self.simulator.arrows}
+        facts: dict[str, Any] = {"labels": self.simulator.labels, "grid": self.simulator.grid, "arrows": self.simulator.arrows}
+        facts["alarms"] = self._alarms or None
         return {name: fact for name, fact in facts.items() if fact is not None}
 
     def advance(self, explorer: Explorer, episodes: int, goal: float) -> bool:
