@@ -165,12 +165,11 @@ class Atlas:
         if self.paid.random:
             warnings.warn(f"rewards are random: the interval holds with probability {1 - 2 * delta:g}.", stacklevel=3)
         total = float(setting.sigma[-1])
-        rewards = [self.paid.reward(setting, absorbing, (low, high), side, delta) for side in (-1, 0, 1)]
-        mean = self.plan(rewards[1], (0.0, high - low), cautious)
-        worst, best = (rewards[0], low), (rewards[2], high)
+        least, average, most = (self.paid.reward(setting, absorbing, (low, high), side, delta) for side in (-1, 0, 1))
+        mean = self.plan(average, (0.0, high - low), cautious)
         slack = 1e-12 * total * max(abs(low), abs(high))
-        lower = self.evaluate(mean.policy, worst[0], (0.0, high - low)).lower + low * total - slack
-        upper = self.plan(best[0], (low - high, 0.0)).upper + high * total + slack
+        lower = self.evaluate(mean.policy, least, (0.0, high - low)).lower + low * total - slack
+        upper = self.plan(most, (low - high, 0.0)).upper + high * total + slack
         return Plan(mean.policy, mean.value + low * total, lower, max(lower, upper), (low, high))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
