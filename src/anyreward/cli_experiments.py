@@ -92,6 +92,7 @@ def sweep(
     from rich.console import Console
     from rich.progress import Progress
 
+    from .experiments import jobs
     from .experiments import sweep as experiment
 
     if workers is not None and workers < 1:
@@ -104,13 +105,13 @@ def sweep(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done)
 
-        with experiment.cluster(scheduler) as executor:
+        with jobs.cluster(scheduler) as executor:
             table, failures = experiment.run(sweep, folder, executor, workers, show)
     if as_json:
-        say_json({"table": str(table), "failures": [{"cell": vars(f.cell), "error": f.error} for f in failures]})
+        say_json({"table": str(table), "failures": [{"cell": vars(f.job), "error": f.error} for f in failures]})
     else:
         for failure in failures:
-            typer.echo(f"failed: {failure.cell.algorithm} on {failure.cell.environment}: {failure.error}", err=True)
+            typer.echo(f"failed: {failure.job.algorithm} on {failure.job.environment}: {failure.error}", err=True)
         if not quiet:
             say(f"written: {table}")
     if failures:
@@ -126,19 +127,23 @@ def reproduce(
         bool, typer.Option("--as-published", help="The authors' published configuration, where it differs from the text.")
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
+    scheduler: Annotated[str | None, typer.Option(metavar="tcp://...", help="Run on the Dask cluster of this scheduler.")] = None,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments and say of each of its claims whether it is seen.
+    """Run the paper's experiments and say of each of its claims whether it is seen; an interrupted call goes on where it was.
 
     Example: anyreward reproduce --quick --out reproduced
     """
     from rich.console import Console
     from rich.progress import Progress
 
+    from .experiments import jobs
     from .experiments import reproduce as experiment
 
+    if workers is not None and workers < 1:
+        raise ValueError(f"--workers is {workers}: it has to be at least 1.")
     budget = experiment.QUICK if quick else experiment.FULL
     with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
         task = bar.add_task("reproducing", total=None)
@@ -146,12 +151,17 @@ def reproduce(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        claims = experiment.run(out, budget, seed, None, workers, show, as_published)
+        with jobs.cluster(scheduler) as executor:
+            claims, failures = experiment.run(out, budget, seed, executor, workers, show, as_published)
+    for failure in failures:
+        typer.echo(f"failed: {failure.job.part} {failure.job.given}: {failure.error}", err=True)
+    if failures:
+        raise typer.Exit(FAILED)
     if as_json:
         say_json([vars(claim) for claim in claims])
         return
     for claim in claims:
-        say(f"{'observed    ' if claim.observed else 'NOT OBSERVED'}  {claim.text}", f"              {claim.measured}")
+        say(f"{claim.verdict:12}  {claim.text} (counts {claim.counts})", f"              {claim.measured}")
     say(f"written: {out / 'report.html'}")
 
 

@@ -29,8 +29,7 @@ class Index:
         self._greedy = kernels.greedy.Greedy(
             Q=np.zeros((planes, N * A)),
             V=np.zeros((planes, N)),
-            best=np.zeros((planes, N), np.uint32),
-            ties=np.zeros((planes, N), np.uint32),
+            settled=np.zeros((planes, N), np.uint8),
             unvisited=np.zeros(setting.horizon + 1),
         )
         self._rows = kernels.rf.Rows(np.zeros(N * A), np.zeros(N * A))
@@ -42,7 +41,7 @@ class Index:
         N, A = len(self.counts._table.state), self.rule.n_actions
         if self._greedy.V.shape[1] < N:
             g = self._greedy
-            sizes = {"Q": N * A, "V": N, "best": N, "ties": N}
+            sizes = {"Q": N * A, "V": N, "settled": N}
             self._greedy = g._replace(**{name: grown(getattr(g, name), size) for name, size in sizes.items()})
             self._rows = kernels.rf.Rows(*(grown(rows, N * A) for rows in self._rows))
 
@@ -88,8 +87,7 @@ class Index:
     def state(self) -> dict[str, np.ndarray]:
         """The index as it stands, for `restore`."""
         N, A, g = int(self.counts._table.used[0]), self.rule.n_actions, self._greedy
-        settled = (g.ties[:, :N] > 0).astype(np.uint8)
-        return {"Q": g.Q[:, : N * A].copy(), "settled": settled, "unvisited": g.unvisited.copy()}
+        return {"Q": g.Q[:, : N * A].copy(), "settled": g.settled[:, :N].copy(), "unvisited": g.unvisited.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Takes up an index of these counts that `state` gave."""
@@ -101,10 +99,10 @@ class Index:
             raise ValueError("its index is damaged.")
         if settled.dtype != np.uint8:
             raise ValueError("its index is damaged.")
-        for array in (g.Q, g.V, g.best, g.ties):  # whatever was there before
+        for array in (g.Q, g.V, g.settled):  # whatever was there before
             array[:] = 0
         g.Q[:, : N * A], g.unvisited[:] = Q, unvisited
-        kernels.greedy.settle_all(g.Q, g.V, g.best, g.ties, A, N, settled)
+        kernels.greedy.settle_all(g.Q, g.V, g.settled, A, N, settled)
 
     def act(self, key: int) -> Callable[[int, int], int]:
         """The greedy policy as a function of step and state: asks only where it is called."""

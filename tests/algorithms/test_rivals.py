@@ -249,7 +249,7 @@ def both_sides(explorer):
     out = np.full((2, H, S, A), np.nan)
     for h, s in np.ndindex(H, S):
         node, plane = int(node_of[min(h, len(node_of) - 1), s]), min(h, len(sides.V) - 1)
-        if node and sides.ties[plane, node]:
+        if node and sides.settled[plane, node]:
             out[:, h, s] = [Q[plane, node * A : node * A + A] for Q in (sides.Q, sides.Q_lo)]
     return out
 

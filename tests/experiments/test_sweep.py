@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import anyreward as ar
-from anyreward.experiments import sweep
+from anyreward.experiments import jobs, sweep
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
 
@@ -41,7 +41,7 @@ def table(tmp_path_factory):
 def test_there_is_a_cell_for_every_combination_with_a_seed_of_its_replicate():
     cells = sweep.cells(config())
     assert len(cells) == 3 * 2 * 2 * 2
-    assert len({cell.key for cell in cells}) == len(cells)
+    assert len(set(cells)) == len(cells)
     assert len({(cell.replicate, cell.seed) for cell in cells}) == 2
     assert {cell.seed for cell in sweep.cells(config(seed=1))}.isdisjoint(cell.seed for cell in cells)
 
@@ -94,7 +94,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         path, failures = sweep.run(config(), tmp_path, pool)
     assert len(failures) == 4
-    assert all("out of luck" in failure.error and failure.cell.algorithm == "random" for failure in failures)
+    assert all("out of luck" in failure.error and failure.job.algorithm == "random" for failure in failures)
     assert pq.read_table(path).num_rows == 20
 
 
@@ -173,7 +173,7 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_table(tmp_path):
                 os.kill(victim, signal.SIGKILL)
                 killed.append(done)
 
-        with sweep.cluster(cluster.scheduler_address) as executor:
+        with jobs.cluster(cluster.scheduler_address) as executor:
             path, failures = sweep.run(it, tmp_path / "dask", executor, progress=kill_once)
     assert killed
     assert killed[0] < len(sweep.cells(it))

@@ -101,8 +101,7 @@ class BPIUCRL(Explorer):
         self._sides = kernels.bpi.Sides(
             Q=np.zeros((planes, N * A)),
             V=np.zeros((planes, N)),
-            best=np.zeros((planes, N), np.uint32),
-            ties=np.zeros((planes, N), np.uint32),
+            settled=np.zeros((planes, N), np.uint8),
             Q_lo=np.zeros((planes, N * A)),
             V_lo=np.zeros((planes, N)),
             u=np.zeros((2, planes, N * A)),
@@ -170,19 +169,17 @@ class BPIUCRL(Explorer):
         """The policy that is greedy for the upper values, (H, S)."""
         if self._on_arrival:
             return kernels.greedy.greedy_of(self._Q_up, np.uint64(self._episode_key))
-        return self._policy(self._sides.Q, self._sides.V, self._sides.best, self._sides.ties, self._episode_key)
+        return self._policy(self._sides.Q, self._sides.V, self._episode_key)
 
     @property
     def recommendation(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
         if self._on_arrival:
             return self._Q_lo.argmax(axis=2)
-        planes, N, A = self._sides.V.shape[0], self._sides.V.shape[1], self.setting.n_actions
-        best = self._sides.Q_lo.reshape(planes, N, A).argmax(axis=2).astype(np.uint32)
-        return self._policy(self._sides.Q_lo, self._sides.V_lo, best, np.minimum(self._sides.ties, 1), 0)
+        return self._policy(self._sides.Q_lo, self._sides.V_lo, 0)
 
-    def _policy(self, Q: np.ndarray, V: np.ndarray, best: np.ndarray, ties: np.ndarray, key: int) -> np.ndarray:
-        greedy = kernels.greedy.Greedy(Q, V, best, ties, np.zeros(self.setting.horizon + 1))
+    def _policy(self, Q: np.ndarray, V: np.ndarray, key: int) -> np.ndarray:
+        greedy = kernels.greedy.Greedy(Q, V, self._sides.settled, np.zeros(self.setting.horizon + 1))
         node_of = self.counts._table.node_of
         return kernels.greedy.policy(
             greedy, self._known.known, self.setting.n_actions, node_of, self.setting.horizon, np.uint64(key)
@@ -206,7 +203,7 @@ class BPIUCRL(Explorer):
         N, A = int(self.counts._table.used[0]), self.setting.n_actions
         kept = {name: getattr(self._sides, name)[..., : N * A if name in ROWS else N].copy() for name in KEPT}
         paid = {name: getattr(self._known, name)[: N * A].copy() for name in ("total", "up", "lo")}
-        settled = (self._sides.ties[:, :N] > 0).astype(np.uint8)
+        settled = self._sides.settled[:, :N].copy()
         return {**state, **kept, **paid, "far": self._sides.far.copy(), "settled": settled}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -227,7 +224,7 @@ class BPIUCRL(Explorer):
             place[...] = state[name]
         if state["settled"].shape != (len(sides.V), N) or state["settled"].dtype != np.uint8:
             raise ValueError("its indices are damaged.")
-        kernels.greedy.settle_all(sides.Q, sides.V, sides.best, sides.ties, A, N, state["settled"])
+        kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, state["settled"])
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""

@@ -65,8 +65,7 @@ class OptimisticExplorer(Explorer):
         self._greedy = kernels.greedy.Greedy(
             Q=np.zeros((planes, N * A)),
             V=np.zeros((planes, N)),
-            best=np.zeros((planes, N), np.uint32),
-            ties=np.zeros((planes, N), np.uint32),
+            settled=np.zeros((planes, N), np.uint8),
             unvisited=np.zeros(setting.horizon + 1),
         )
         self._indices = kernels.optimism.Indices(
@@ -188,7 +187,7 @@ class OptimisticExplorer(Explorer):
 
     def state(self) -> dict[str, np.ndarray]:
         N, A = int(self.counts._table.used[0]), self.setting.n_actions
-        settled = (self._greedy.ties[:, :N] > 0).astype(np.uint8)
+        settled = self._greedy.settled[:, :N].copy()
         kept = {k: v[:, : N * A if k == "Q_lo" else N].copy() for k, v in self._indices._asdict().items()}
         return {**super().state(), **kept, "Q": self._greedy.Q[:, : N * A].copy(), "settled": settled}
 
@@ -196,7 +195,7 @@ class OptimisticExplorer(Explorer):
         super().restore(state)
         self._fit()
         N, A, greedy = int(self.counts._table.used[0]), self.setting.n_actions, self._greedy
-        for array in (greedy.Q, greedy.V, greedy.best, greedy.ties, *self._indices, *self._rows):  # whatever was there before
+        for array in (greedy.Q, greedy.V, greedy.settled, *self._indices, *self._rows):  # whatever was there before
             array[...] = 0
         places = [(v[:, : N * A if k == "Q_lo" else N], k) for k, v in self._indices._asdict().items()]
         for place, name in [*places, (greedy.Q[:, : N * A], "Q")]:
@@ -205,11 +204,11 @@ class OptimisticExplorer(Explorer):
             place[...] = state[name]
         if state["settled"].shape != (len(greedy.V), N) or state["settled"].dtype != np.uint8:
             raise ValueError("its index is damaged.")
-        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.best, greedy.ties, A, N, state["settled"])
+        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.settled, A, N, state["settled"])
         kernels.optimism.renew_all(self.counts._table, self._rows, self._rule)
 
 
-NODES = ("Q", "V", "best", "ties")
+NODES = ("Q", "V", "settled")
 
 
 def only_undiscounted(setting: Setting, name: str) -> None:

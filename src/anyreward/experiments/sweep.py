@@ -22,17 +22,13 @@ table is the same, to the byte, whatever the number of workers and the order in 
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import io
 import itertools
 import json
-import os
-import time
 import tomllib
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +40,7 @@ from ..explore import explore
 from ..files import check_writable, replace_file
 from ..planning import backward_induction
 from .compare import parsed
+from .jobs import Failure, run_jobs
 
 REQUIRED = ("name", "algorithms", "environments")
 KEYS = {*REQUIRED, "seeds", "seed", "parameters"}
@@ -59,19 +56,6 @@ class Cell:
     parameters: str  # JSON
     replicate: int
     seed: int
-
-    @property
-    def key(self) -> str:
-        """A name for its file."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:24]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A cell that did not come to an end, and why."""
-
-    cell: Cell
-    error: str
 
 
 def load_config(path: Path) -> dict[str, Any]:
@@ -123,7 +107,7 @@ def cells(config: dict[str, Any]) -> list[Cell]:
                 for replicate, number in enumerate(numbers):
                     where, how = json.dumps(environment, sort_keys=True), json.dumps(choice, sort_keys=True)
                     found.append(Cell(algorithm, where, how, replicate, number))
-    if len({cell.key for cell in found}) < len(found):
+    if len(set(found)) < len(found):
         raise ValueError("the sweep has the same cell twice: an algorithm, environment or parameter is repeated.")
     return found
 
@@ -212,81 +196,10 @@ def run(
     """
     todo = cells(config)
     check_writable(out / "x") if out.is_dir() else check_writable(out)
-    (out / "cells").mkdir(parents=True, exist_ok=True)
-    rows = {cell.key: row for cell in todo if (row := _done(out, cell)) is not None}
-    missing = [cell for cell in todo if cell.key not in rows]
-    failures: list[Failure] = []
-    if missing and executor is None:
-        with ProcessPoolExecutor(workers or os.cpu_count()) as own:
-            _work(own, missing, rows, failures, out, len(todo), progress)
-    elif missing and executor is not None:
-        _work(executor, missing, rows, failures, out, len(todo), progress)
+    rows, failures = run_jobs(run_cell, todo, out / "cells", executor, workers, progress)
     table = out / "table.parquet"
-    replace_file(table, _table([rows[cell.key] for cell in todo if cell.key in rows], config))
-    order = {cell.key: i for i, cell in enumerate(todo)}
-    return table, sorted(failures, key=lambda failure: order[failure.cell.key])
-
-
-@contextmanager
-def cluster(scheduler: str | None) -> Iterator[Executor | None]:
-    """An executor on the Dask cluster with that scheduler; None for none."""
-    if scheduler is None:
-        yield None
-        return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ValueError("Dask is not installed: pip install anyreward[dask].") from None
-    try:
-        client = Client(scheduler, timeout=10, set_as_default=False)
-    except (OSError, ValueError) as problem:
-        raise ValueError(f"there is no Dask scheduler at {scheduler}: {' '.join(str(problem).split())[:150]}.") from None
-    with client:
-        yield client.get_executor()
-
-
-def _work(
-    executor: Executor,
-    missing: list[Cell],
-    rows: dict[str, dict[str, Any]],
-    failures: list[Failure],
-    out: Path,
-    total: int,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    futures = {executor.submit(run_cell, cell): cell for cell in missing}
-    waiting = as_completed(futures) if all(hasattr(future, "_condition") for future in futures) else _as_they_come(futures)
-    for future in waiting:
-        cell = futures[future]
-        try:
-            row = future.result()
-        except Exception as problem:  # whatever it is, the others go on
-            failures.append(Failure(cell, f"{type(problem).__name__}: {problem}"))
-        else:
-            rows[cell.key] = row
-            replace_file(out / "cells" / f"{cell.key}.json", json.dumps(row, sort_keys=True).encode())
-        if progress is not None:
-            progress(len(rows) + len(failures), total)
-
-
-def _as_they_come(futures: dict[Any, Cell]) -> Iterator[Any]:
-    """For futures that are not those of the standard library."""
-    left = set(futures)
-    while left:
-        ready = {future for future in left if future.done()}
-        yield from ready
-        left -= ready
-        if left and not ready:
-            time.sleep(0.05)
-
-
-def _done(out: Path, cell: Cell) -> dict[str, Any] | None:
-    """The row of a cell that was finished before; a file that is damaged or of another cell does not count."""
-    try:
-        row = json.loads((out / "cells" / f"{cell.key}.json").read_bytes())
-        return row if {key: row[key] for key in asdict(cell)} == asdict(cell) and "digest" in row else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    replace_file(table, _table([row for row in rows if row is not None], config))
+    return table, failures
 
 
 def _table(rows: list[dict[str, Any]], config: dict[str, Any]) -> bytes:

@@ -14,11 +14,24 @@ from __future__ import annotations
 
 from math import exp, expm1, inf, log, log1p, sqrt
 
-from .compiled import loop
+from .compiled import inlined, loop
 
 ROUNDING = 1e-13  # relative; what is taken off the gap so that rounding cannot turn it to the wrong side ...
 ROUNDING_EACH = 4e-16  # ... and as much more for each successor that is summed over
 LEAST_U = 1e-250  # below, 1/u could overflow; F(u) is nothing there
+
+
+@inlined
+def log_one_plus(x):
+    """log(1 + x) for x > 0, a few units in the last place beside log1p and faster."""
+    y = 1.0 + x
+    return log(y) * (x / (y - 1.0)) if 1e-8 < x < 1e15 else log1p(x)
+
+
+@inlined
+def exp_minus_one(x):
+    """exp(x) - 1, relative 1e-14 and faster than expm1."""
+    return exp(x) - 1.0 if abs(x) > 0.1 else expm1(x)
 
 
 @loop
@@ -45,9 +58,9 @@ def gap(seen, begin, size, n, g, c, u):
             logs += q * log(g[k])
             inverse += q / g[k]
         best = exp(logs - c)
-        if logs + log(inverse) <= c:
+        if best * inverse <= 1.0:  # theta(0) <= c
             return best * keep, 0.0
-    low, high = 0.0, mean / expm1(c)
+    low, high = 0.0, mean / c  # theta(u) <= log(1 + mean/u) is below c from there on
     if not LEAST_U < u < high:
         variance = 0.0
         for k in range(size):
@@ -62,10 +75,10 @@ def gap(seen, begin, size, n, g, c, u):
         for k in range(size):
             q, ratio = seen[begin + k] * share, g[k] * inverse
             a = 1.0 / (1.0 + ratio)
-            logs += q * log1p(ratio) if ratio > 0.0 else 0.0
+            logs += q * log_one_plus(ratio) if ratio > 0.0 else 0.0
             m += q * a
             s += q * a * a
-        best = max(best, u * expm1(logs - c))
+        best = max(best, u * exp_minus_one(logs - c))
         theta = logs + log(m)
         if abs(theta - c) <= 1e-6 * c:  # F is flat at its peak: what is lost is the square of this
             break

@@ -28,8 +28,7 @@ class Sides(NamedTuple):
 
     Q: np.ndarray  # (P, N * A) float64: upper
     V: np.ndarray  # (P, N) float64
-    best: np.ndarray  # (P, N) uint32
-    ties: np.ndarray  # (P, N) uint32
+    settled: np.ndarray  # (P, N) uint8: 0 for a node that is new since the last pass
     Q_lo: np.ndarray  # (P, N * A) float64
     V_lo: np.ndarray  # (P, N) float64
     u: np.ndarray  # (2, P, N * A) float64: where the searches over the balls ended, to start from next time
@@ -89,19 +88,19 @@ def best_blind(rewards, node_of, layer, h, side):
     return np.nan
 
 
-@loop
-def ball_value(table, row, radius, most, V, plane, far, sign, u, g, l1):
+@inlined
+def ball_value(n, first, size, target, seen, row, radius, most, V, far, sign, u, g, l1):
     """far -+ gap: the extreme expectation of V over the ball of a row, KL or L1, and the u of the search."""
-    begin, size = np.int64(table.first[row]), np.int64(table.size[row])
-    if size >= most:
-        far = V[plane, table.target[begin]]
-        for e in range(begin + 1, begin + size):
-            far = sign * max(sign * far, sign * V[plane, table.target[e]])
-    for k in range(size):
-        g[k] = sign * (far - V[plane, table.target[begin + k]])
+    begin, wide = np.uint64(first[row]), np.uint64(size[row])
+    if wide >= most:
+        far = V[target[begin]]
+        for k in range(np.uint64(1), wide):
+            far = sign * max(sign * far, sign * V[target[begin + k]])
+    for k in range(wide):
+        g[k] = sign * (far - V[target[begin + k]])
     if l1:
-        return far - sign * gap_l1(table.seen, begin, size, float(table.n[row]), g, radius), u
-    smaller, u = gap(table.seen, begin, size, float(table.n[row]), g, radius, u)
+        return far - sign * gap_l1(seen, begin, wide, float(n[row]), g, radius), u
+    smaller, u = gap(seen, begin, wide, float(n[row]), g, radius, u)
     return far - sign * smaller, u
 
 
@@ -118,9 +117,9 @@ def is_stale(first, size, target, moved, plane, row):
 def sweep(table, sides, rewards, constants, g):
     """A full backward pass of both indices. A row is computed anew if it has new data or anything it depends on has moved."""
     node_of, state, following, head = table.node_of, table.state, table.following, table.head
-    first, size, target, known = table.first, table.size, table.target, table.known
-    Q, V, best, ties, Q_lo, V_lo, u, far, radius, dirty, moved = sides
-    gamma, H, A, most, l1 = constants.discount, constants.horizon, constants.n_actions, constants.most, constants.l1
+    n, first, size, target, seen, known = table.n, table.first, table.size, table.target, table.seen, table.known
+    Q, V, settled, Q_lo, V_lo, u, far, radius, dirty, moved = sides
+    gamma, H, A, most, l1 = constants.discount, constants.horizon, constants.n_actions, np.uint64(constants.most), constants.l1
     far_moved = False
     for h in range(H - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
@@ -129,8 +128,8 @@ def sweep(table, sides, rewards, constants, g):
         lowest = best_blind(rewards, node_of, layer, h, 1) + gamma * far_lo
         node = head[layer]
         while node != 0:
-            s, new = state[node], ties[plane, node] == 0
-            top, top_lo, best_a, equal = -np.inf, -np.inf, 0, 0
+            s, new = state[node], settled[plane, node] == 0
+            top, top_lo = -np.inf, -np.inf
             for a in range(A):
                 row = row_of(node, A, a)
                 if is_illegal(known, A, s, a):
@@ -146,21 +145,19 @@ def sweep(table, sides, rewards, constants, g):
                         up, lo = V[plane_next, stay], V_lo[plane_next, stay]
                     elif size[row] > 0 and h < H - 1:
                         up, u[0, plane, row] = ball_value(
-                            table, row, radius[row], most, V, plane_next, far_up, 1.0, u[0, plane, row], g, l1
-                        )
+                            n, first, size, target, seen, row, radius[row], most, V[plane_next], far_up, 1.0,
+                            u[0, plane, row], g, l1,
+                        )  # fmt: skip
                         lo, u[1, plane, row] = ball_value(
-                            table, row, radius[row], most, V_lo, plane_next, far_lo, -1.0, u[1, plane, row], g, l1
-                        )
+                            n, first, size, target, seen, row, radius[row], most, V_lo[plane_next], far_lo, -1.0,
+                            u[1, plane, row], g, l1,
+                        )  # fmt: skip
                     Q[plane, row] = reward_bounds(rewards, h, s, a, row, 0) + gamma * up
                     Q_lo[plane, row] = reward_bounds(rewards, h, s, a, row, 1) + gamma * lo
-                q = Q[plane, row]
-                better = q > top
-                equal = 1 if better else equal + (q == top)
-                best_a = a if better else best_a
-                top = max(q, top)
+                top = max(top, Q[plane, row])
                 top_lo = max(top_lo, Q_lo[plane, row])
             moved[plane, node] = new or top != V[plane, node] or top_lo != V_lo[plane, node]
-            V[plane, node], best[plane, node], ties[plane, node], V_lo[plane, node] = top, best_a, equal, top_lo
+            V[plane, node], V_lo[plane, node], settled[plane, node] = top, top_lo, 1
             if not top <= highest:  # highest is nan if every state has data
                 highest = top
             if not top_lo >= lowest:
@@ -176,9 +173,10 @@ def start_values(table, sides, constants, initial_state, g):
     if constants.random_start:
         if table.n[0] == 0:
             return sides.far[0, 0], sides.far[1, 0]
-        S = constants.n_states
-        up, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V, 0, sides.far[0, 0], 1.0, 0.0, g, constants.l1)
-        lo, _ = ball_value(table, np.uint64(0), sides.radius[0], S, sides.V_lo, 0, sides.far[1, 0], -1.0, 0.0, g, constants.l1)
+        S, c, far, l1, row = np.uint64(constants.n_states), sides.radius[0], sides.far, constants.l1, np.uint64(0)
+        n, first, size, target, seen = table.n, table.first, table.size, table.target, table.seen
+        up, _ = ball_value(n, first, size, target, seen, row, c, S, sides.V[0], far[0, 0], 1.0, 0.0, g, l1)
+        lo, _ = ball_value(n, first, size, target, seen, row, c, S, sides.V_lo[0], far[1, 0], -1.0, 0.0, g, l1)
         return up, lo
     node = table.node_of[0, initial_state]
     if node == 0:
@@ -258,7 +256,7 @@ def run(model, table, sides, rewards, constants, pay, seed_key, rng, episodes, g
     `pay` (H', S, A) holds what the model pays, on average if it is random (then it pays 0 or 1).
     """
     node_of, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
-    Q, V, best, ties, _, _, _, _, _, _, _ = sides
+    Q, _, settled, _, _, _, _, _, _, _ = sides
     shape, successors, _, cumulative, _, _, _ = model
     A = constants.n_actions
     for done in range(episodes):
@@ -266,7 +264,7 @@ def run(model, table, sides, rewards, constants, pay, seed_key, rng, episodes, g
             return done
         key, s = episode_key(seed_key, used[EPISODES]), start(model, rng)
         play(
-            table, state, n, first, size, target, seen, used, Q, V, best, ties, rewards.known, A,
+            table, state, n, first, size, target, seen, used, Q, settled, rewards.known, A,
             shape, successors, cumulative, s, key, rng, nodes, actions,
         )  # fmt: skip
         if rewards.kind != KNOWN:

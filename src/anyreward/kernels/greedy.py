@@ -1,8 +1,8 @@
 """The greedy policy of an index on visited nodes, with ties broken the same way wherever it is asked.
 
-An index keeps, for every row, its value Q and, for every node, V = max_a Q, the first maximiser and how many there are.
-Which of several maximisers is taken is a pure function of (key, step, state): the compiled loop asks only where it comes
-by, `policy` asks everywhere, and both get the same answer without having drawn anything.
+An index keeps, for every row, its value Q and, for every node, V = max_a Q. Which of several maximisers is taken is a pure
+function of (key, step, state): the compiled loop asks only where it comes by, `policy` asks everywhere, and both get the same
+answer without having drawn anything. A pass over all nodes keeps no maximisers: an episode asks for a few of them.
 
 Step-dependent transitions have one plane of nodes (a node knows its step); stationary ones have a plane for each step.
 """
@@ -22,8 +22,7 @@ class Greedy(NamedTuple):
 
     Q: np.ndarray  # (P, N * A) float64
     V: np.ndarray  # (P, N) float64: max_a Q
-    best: np.ndarray  # (P, N) uint32: the first maximiser
-    ties: np.ndarray  # (P, N) uint32: how many maximisers there are
+    settled: np.ndarray  # (P, N) uint8: 0 for a node that is new since the last pass
     unvisited: np.ndarray  # (H + 1,) float64: the index of an unvisited pair at each step; 0 at H
 
 
@@ -71,37 +70,37 @@ def choose_blind(prior, A, h, s, key):
 
 
 @inlined
-def choose(Q, V, best, ties, prior, A, plane, node, h, s, key):
+def choose(Q, settled, prior, A, plane, node, h, s, key):
     """The greedy action at a visited node."""
-    equal, a = np.int64(ties[plane, node]), np.int64(best[plane, node])
+    if settled[plane, node] == 0:
+        return choose_blind(prior, A, h, s, key)
+    row = row_of(node, A, 0)
+    top, a, equal = Q[plane, row], 0, 1
+    for b in range(1, A):
+        q = Q[plane, row + np.uint64(b)]
+        better = q > top
+        equal = 1 if better else equal + (q == top)
+        a = b if better else a
+        top = max(q, top)
     if equal == 1:
         return a
-    if equal == 0:  # new since the last pass
-        return choose_blind(prior, A, h, s, key)
     left = which(key, h, s, equal)
     if equal == A:  # the frequent case while the index is at its cap: nothing to search
         return left
     while left > 0:
         a += 1
-        left -= Q[plane, row_of(node, A, a)] == V[plane, node]
+        left -= Q[plane, row_of(node, A, a)] == top
     return a
 
 
 @inlined
-def settle(Q, V, best, ties, A, plane, node):
-    """Brings V, best and ties of a node up to date with its Q."""
+def settle(Q, V, settled, A, plane, node):
+    """Brings V of a node up to date with its Q."""
     row = row_of(node, A, 0)
-    top, first, equal = Q[plane, row], 0, 1
+    top = Q[plane, row]
     for a in range(1, A):
-        row += np.uint64(1)
-        q = Q[plane, row]
-        better = q > top
-        equal = 1 if better else equal + (q == top)
-        first = a if better else first
-        top = max(q, top)
-    V[plane, node] = top
-    best[plane, node] = first
-    ties[plane, node] = equal
+        top = max(Q[plane, row + np.uint64(a)], top)
+    V[plane, node], settled[plane, node] = top, 1
 
 
 @loop
@@ -115,13 +114,13 @@ def begin_new(greedy, table, A, nodes, met):
                 for a in range(A):
                     s, row = table.state[nodes[h]], row_of(nodes[h], A, a)
                     greedy.Q[plane, row] = error_without_data(table.known, A, s, a, value)
-                settle(greedy.Q, greedy.V, greedy.best, greedy.ties, A, plane, nodes[h])
+                settle(greedy.Q, greedy.V, greedy.settled, A, plane, nodes[h])
 
 
 @allocates
 def policy(greedy, prior, A, node_of, H, key):
     """The greedy policy everywhere, (H, S)."""
-    Q, V, best, ties, _ = greedy
+    Q, V, settled, _ = greedy
     planes = len(V)
     layers, S = node_of.shape
     out = np.empty((H, S), np.int64)
@@ -132,7 +131,7 @@ def policy(greedy, prior, A, node_of, H, key):
             if node == 0:
                 out[h, s] = choose_blind(prior, A, h, s, key)
             else:
-                out[h, s] = choose(Q, V, best, ties, prior, A, plane, node, h, s, key)
+                out[h, s] = choose(Q, settled, prior, A, plane, node, h, s, key)
     return out
 
 
@@ -146,7 +145,7 @@ def dense(greedy, A, node_of, H):
         plane = min(h, planes - 1)
         for s in range(S):
             node = node_of[min(h, layers - 1), s]
-            known = node != 0 and greedy.ties[plane, node] != 0
+            known = node != 0 and greedy.settled[plane, node] != 0
             for a in range(A):
                 out[h, s, a] = greedy.Q[plane, row_of(node, A, a)] if known else greedy.unvisited[h]
     return out
@@ -166,19 +165,19 @@ def greedy_of(Q, key):
 @loop
 def act(greedy, prior, A, node_of, h, s, key):
     """The greedy action in one state at one step: an entry of `policy`."""
-    Q, V, best, ties, _ = greedy
+    Q, V, settled, _ = greedy
     node = node_of[min(h, len(node_of) - 1), s]
     if node == 0:
         return choose_blind(prior, A, h, s, key)
-    return choose(Q, V, best, ties, prior, A, min(h, len(V) - 1), node, h, s, key)
+    return choose(Q, settled, prior, A, min(h, len(V) - 1), node, h, s, key)
 
 
 @loop
-def settle_all(Q, V, best, ties, A, nodes, settled):
-    """V, best and ties of the nodes that are marked, (P, N), in every plane, from Q; the others are new since the last pass."""
+def settle_all(Q, V, settled, A, nodes, marks):
+    """V of the nodes that are marked, (P, N), in every plane, from Q; the others are new since the last pass."""
     for plane in range(len(V)):
         for node in range(nodes):
-            if settled[plane, node]:
-                settle(Q, V, best, ties, A, plane, node)
+            if marks[plane, node]:
+                settle(Q, V, settled, A, plane, node)
             else:
-                ties[plane, node] = 0
+                settled[plane, node] = 0

@@ -82,7 +82,7 @@ def renew(bonus, root, row, n, rule):
 
 
 @inlined
-def sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
+def sweep(state, known, following, head, n, first, size, target, seen, Q, V, settled, unvisited, Q_lo, V_lo, G, met,
           bonus, root, reward, rule):  # fmt: skip
     """The full backward pass."""
     H, A, kind, gamma = rule.horizon, rule.n_actions, rule.kind, rule.discount
@@ -98,7 +98,7 @@ def sweep(state, known, following, head, n, first, size, target, seen, Q, V, bes
         node = head[layer]
         while node != 0:
             s = state[node]
-            top, best_a, equal, lowest, lo_at, g_at = -inf, 0, 0, -inf, 0.0, 0.0
+            top, lowest, lo_at, g_at = -inf, -inf, 0.0, 0.0
             row = row_of(node, A, 0)
             for a in range(A):
                 r = 0.0 if free else reward[t, s, a]
@@ -172,12 +172,9 @@ def sweep(state, known, following, head, n, first, size, target, seen, Q, V, bes
                 lowest = max(lowest, lo)
                 if q > top:
                     lo_at, g_at = lo, g
-                better = q > top
-                equal = 1 if better else equal + (q == top)
-                best_a = a if better else best_a
                 top = max(q, top)
                 row += np.uint64(1)
-            V[plane, node], best[plane, node], ties[plane, node] = top, best_a, equal
+            V[plane, node], settled[plane, node] = top, 1
             V_lo[plane, node] = lo_at if kind == EULER else lowest
             G[plane, node] = g_at
             node = following[node]
@@ -196,7 +193,7 @@ def begin(greedy, table, A, nodes, before, kind):
                 for a in range(A):
                     legal = not is_illegal(table.known, A, table.state[nodes[h]], a)
                     greedy.Q[plane, row_of(nodes[h], A, a)] = greedy.unvisited[plane if planes > 1 else h] if legal else -inf
-                settle(greedy.Q, greedy.V, greedy.best, greedy.ties, A, plane, nodes[h])
+                settle(greedy.Q, greedy.V, greedy.settled, A, plane, nodes[h])
 
 
 @inlined
@@ -211,7 +208,7 @@ def take_in(table_n, met, bonus, root, nodes, actions, A, rule):
 
 
 @inlined
-def learn_q(state, Q, V, best, ties, visits, nodes, actions, reward, rule):
+def learn_q(state, Q, V, settled, visits, nodes, actions, reward, rule):
     """Optimistic Q-learning from one episode, forwards: every value ahead is still that of the episode before."""
     H, A, sharp = rule.horizon, rule.n_actions, rule.variant
     for h in range(H):
@@ -224,7 +221,7 @@ def learn_q(state, Q, V, best, ties, visits, nodes, actions, reward, rule):
         b = rule.scale * (left * sqrt(H * rule.level / t) if sharp else sqrt(float(H) * H * H * rule.level / t))
         r = reward[min(h, len(reward) - 1), state[node], actions[h]]
         Q[plane, row] = (1.0 - alpha) * Q[plane, row] + alpha * (r + ahead + b)
-        settle(Q, V, best, ties, A, plane, node)
+        settle(Q, V, settled, A, plane, node)
 
 
 @loop
@@ -243,7 +240,7 @@ def renew_all(table, rows, rule):
 def refresh(table, greedy, indices, rows, reward, rule):
     """Everything from the counts as they stand, but for the minimum with earlier indices."""
     _, state, following, head, n, first, size, _, target, seen, _, _, _, known = table
-    Q, V, best, ties, unvisited = greedy
+    Q, V, settled, unvisited = greedy
     Q_lo, V_lo, G, met = indices
     bonus, root = rows
     if rule.kind == Q_LEARNING:
@@ -251,7 +248,7 @@ def refresh(table, greedy, indices, rows, reward, rule):
             unvisited[h] = float(rule.horizon - h if rule.variant else rule.horizon)
         return
     renew_all(table, rows, rule)
-    sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
+    sweep(state, known, following, head, n, first, size, target, seen, Q, V, settled, unvisited, Q_lo, V_lo, G, met,
           bonus, root, reward, rule)  # fmt: skip
 
 
@@ -259,7 +256,7 @@ def refresh(table, greedy, indices, rows, reward, rule):
 def learn(table, greedy, indices, rows, reward, rule, states, actions):
     """Takes in episodes that were played elsewhere, (B, H+1) and (B, H), with a pass after each."""
     _, state, following, head, n, first, size, _, target, seen, _, _, used, known = table
-    Q, V, best, ties, unvisited = greedy
+    Q, V, settled, unvisited = greedy
     Q_lo, V_lo, G, met = indices
     bonus, root = rows
     A = rule.n_actions
@@ -269,10 +266,10 @@ def learn(table, greedy, indices, rows, reward, rule, states, actions):
         record_episode(table, A, states[b], actions[b], nodes)
         begin(greedy, table, A, nodes, before, rule.kind)
         if rule.kind == Q_LEARNING:
-            learn_q(state, Q, V, best, ties, Q_lo, nodes, actions[b], reward, rule)
+            learn_q(state, Q, V, settled, Q_lo, nodes, actions[b], reward, rule)
             continue
         take_in(n, met, bonus, root, nodes, actions[b], A, rule)
-        sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
+        sweep(state, known, following, head, n, first, size, target, seen, Q, V, settled, unvisited, Q_lo, V_lo, G, met,
               bonus, root, reward, rule)  # fmt: skip
 
 
@@ -280,7 +277,7 @@ def learn(table, greedy, indices, rows, reward, rule, states, actions):
 def run(model, table, greedy, indices, rows, prior, reward, rule, seed_key, rng, episodes, nodes, actions):
     """Explores a known model for `episodes` more episodes, or until the table is full; returns how many."""
     node_of, state, following, head, n, first, size, _, target, seen, _, _, used, known = table
-    Q, V, best, ties, unvisited = greedy
+    Q, V, settled, unvisited = greedy
     Q_lo, V_lo, G, met = indices
     bonus, root = rows
     shape, successors, _, cumulative, _, _, _ = model
@@ -290,15 +287,15 @@ def run(model, table, greedy, indices, rows, prior, reward, rule, seed_key, rng,
             return done
         before, key, s = used[NODES], episode_key(seed_key, used[EPISODES]), start(model, rng)
         play(
-            table, state, n, first, size, target, seen, used, Q, V, best, ties, prior, A,
+            table, state, n, first, size, target, seen, used, Q, settled, prior, A,
             shape, successors, cumulative, s, key, rng, nodes, actions,
         )  # fmt: skip
         begin(greedy, table, A, nodes, before, rule.kind)
         if rule.kind == Q_LEARNING:
-            learn_q(state, Q, V, best, ties, Q_lo, nodes, actions, reward, rule)
+            learn_q(state, Q, V, settled, Q_lo, nodes, actions, reward, rule)
             continue
         take_in(n, met, bonus, root, nodes, actions, A, rule)
-        sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
+        sweep(state, known, following, head, n, first, size, target, seen, Q, V, settled, unvisited, Q_lo, V_lo, G, met,
               bonus, root, reward, rule)  # fmt: skip
     return episodes
 
@@ -307,7 +304,7 @@ def run(model, table, greedy, indices, rows, prior, reward, rule, seed_key, rng,
 def run_noted(model, table, greedy, indices, rows, prior, reward, rule, seed_key, rng, nodes, states, actions, policies):
     """As `run`, but writes the states (B, H+1), actions (B, H) and, if there is room, policies (B, H, S) of its episodes."""
     node_of, state, following, head, n, first, size, _, target, seen, _, _, used, known = table
-    Q, V, best, ties, unvisited = greedy
+    Q, V, settled, unvisited = greedy
     Q_lo, V_lo, G, met = indices
     bonus, root = rows
     shape, successors, _, cumulative, _, _, _ = model
@@ -324,19 +321,19 @@ def run_noted(model, table, greedy, indices, rows, prior, reward, rule, seed_key
                     if node == 0:
                         policies[b, h, s] = choose_blind(prior, A, h, s, key)
                     else:
-                        policies[b, h, s] = choose(Q, V, best, ties, prior, A, plane, node, h, s, key)
+                        policies[b, h, s] = choose(Q, settled, prior, A, plane, node, h, s, key)
         s = start(model, rng)
         play(
-            table, state, n, first, size, target, seen, used, Q, V, best, ties, prior, A,
+            table, state, n, first, size, target, seen, used, Q, settled, prior, A,
             shape, successors, cumulative, s, key, rng, nodes, actions[b],
         )  # fmt: skip
         for h in range(H + 1):
             states[b, h] = state[nodes[h]]
         begin(greedy, table, A, nodes, before, rule.kind)
         if rule.kind == Q_LEARNING:
-            learn_q(state, Q, V, best, ties, Q_lo, nodes, actions[b], reward, rule)
+            learn_q(state, Q, V, settled, Q_lo, nodes, actions[b], reward, rule)
             continue
         take_in(n, met, bonus, root, nodes, actions[b], A, rule)
-        sweep(state, known, following, head, n, first, size, target, seen, Q, V, best, ties, unvisited, Q_lo, V_lo, G, met,
+        sweep(state, known, following, head, n, first, size, target, seen, Q, V, settled, unvisited, Q_lo, V_lo, G, met,
               bonus, root, reward, rule)  # fmt: skip
     return len(states)

@@ -54,7 +54,7 @@ def learn(table, sides, rewards, constants, level, scale, started, states, actio
 def run(model, table, sides, rewards, constants, level, scale, started, seed_key, rng, episodes, nodes, actions, g):
     """Explores a known model for `episodes` more episodes, or until the table is full; returns how many."""
     node_of, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
-    Q, V, best, ties, _, _, _, _, _, _, _ = sides
+    Q, _, settled, _, _, _, _, _, _, _ = sides
     shape, successors, _, cumulative, _, _, _ = model
     A = constants.n_actions
     for done in range(episodes):
@@ -62,7 +62,7 @@ def run(model, table, sides, rewards, constants, level, scale, started, seed_key
             return done
         key, s = episode_key(seed_key, used[EPISODES]), start(model, rng)
         play(
-            table, state, n, first, size, target, seen, used, Q, V, best, ties, rewards.known, A,
+            table, state, n, first, size, target, seen, used, Q, settled, rewards.known, A,
             shape, successors, cumulative, s, key, rng, nodes, actions,
         )  # fmt: skip
         if doubled(n, started, nodes, actions, A):

@@ -119,7 +119,7 @@ def walk(model, greedy, prior, node_of, H, key, walkers, rng):
     the states that are reached and not the number of walkers. Returns what happened as rows for `table.record_flows`.
     """
     T, S, A, K = model.shape
-    Q, V, best, ties, _ = greedy
+    Q, V, settled, _ = greedy
     planes, layers = len(V), node_of.shape[0]
     flows = np.empty((256, 5), np.int64)
     m = 0
@@ -146,7 +146,7 @@ def walk(model, greedy, prior, node_of, H, key, walkers, rng):
         for i in range(width):
             s = frontier[i]
             node = node_of[layer, s]
-            a = choose_blind(prior, A, h, s, key) if node == 0 else choose(Q, V, best, ties, prior, A, plane, node, h, s, key)
+            a = choose_blind(prior, A, h, s, key) if node == 0 else choose(Q, settled, prior, A, plane, node, h, s, key)
             begin = ((t * S + s) * A + a) * K
             split(here[s], model.probabilities[begin : begin + K], rng, parts)
             here[s] = 0

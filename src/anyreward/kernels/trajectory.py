@@ -42,7 +42,7 @@ def backward(state, known, following, head, first, size, target, seen, n, c, tau
                 if size[row] == 0:
                     q = 0.0 if is_known(known, A, state[node], a) else cap
                 else:
-                    ahead = total_ahead(first, size, target, seen, V, plane_next, row) / n[row]
+                    ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row]
                     q = min(cap, charge(k, cap, c[row], tau[row]) + ahead)
                 top_a = a if q > top else top_a
                 top = max(q, top)
@@ -56,7 +56,7 @@ def start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w_fi
     """W before the first step; w_start is sigma_H for a random start and 0 for a known one."""
     if n[0] == 0:
         return w_start if w_start > 0.0 else w_first
-    ahead = total_ahead(first, size, target, seen, V, 0, 0) / n[0]
+    ahead = total_ahead(first, size, target, seen, V[0], 0) / n[0]
     if w_start == 0.0:
         return ahead
     return min(w_start, charge(kappa_start, w_start, c[0], tau[0]) + ahead)
@@ -80,7 +80,7 @@ def forward(following, head, first, size, target, seen, n, c, tau, kappa, kappa_
             here = mass[plane, node]
             row = row_of(node, A, best[plane, node])
             if here > 0.0 and size[row] > 0:
-                ahead = total_ahead(first, size, target, seen, V, plane_next, row) / n[row]
+                ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row]
                 if charge(kappa[h], w[h], c[row], tau[row]) + ahead < w[h]:
                     if kappa[h] * c[row] <= w[h] * tau[row]:
                         G[h + 1] += here * c[row]

@@ -1,0 +1,244 @@
+"""The report of a reproduction: figures in the form of the paper's, and one page with figures, claims, verdicts and timings."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..files import replace_file
+from .claims import PAPER, SIDE, Claim, Rows, errors_of, exponents, predicted, scaling_of, taus_of, visits_of
+from .statistics import band, smaller
+
+COLOURS = {
+    "random policy": "tab:gray",
+    "generative model": "tab:purple",
+    "RF-UCRL": "tab:blue",
+    "BPI-UCRL": "tab:green",
+    "RF-trajectory, tight": "tab:cyan",
+    "BPI-UCRL, tight": "tab:olive",
+    "BPI-UCRL, tight, K known": "tab:orange",
+}
+TIGHT = ("random policy", "generative model", "RF-trajectory, tight", "BPI-UCRL, tight", "BPI-UCRL, tight, K known")
+AUTHORS = {"RF-UCRL": 19_000, "BPI-UCRL": 280}  # transitions a second of their scripts
+TITLES = {
+    "by step": "By step: n_h(s, a), the text of the paper",
+    "pooled": "Pooled: n(s, a), as in the authors' code and in the stationary variants",
+}
+
+
+def write_report(out: Path, tables: dict[str, Rows], claims: list[Claim], about: dict[str, Any], took: float) -> None:
+    """Every figure as PNG and PDF, and `report.html`, which needs no other file."""
+    pictures: dict[str, bytes] = {}
+    for name, figure in figures_of(tables).items():
+        for kind in ("pdf", "png"):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=100, metadata={"CreationDate": None} if kind == "pdf" else None)
+            replace_file(out / f"{name}.{kind}", buffer.getvalue())
+        pictures[name] = buffer.getvalue()
+    replace_file(out / "report.html", page(pictures, tables, claims, about, took).encode())
+
+
+def counts_in(tables: dict[str, Rows]) -> list[str]:
+    return list(dict.fromkeys(row["counts"] for row in tables["errors"]))
+
+
+def figures_of(tables: dict[str, Rows]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for counts in counts_in(tables):
+        word = counts.replace(" ", "-")
+        found[f"chain-{word}"] = draw_chain(tables, counts, PAPER)
+        found[f"grid-{word}"] = draw_grid(tables, counts, PAPER)
+        found[f"tight-chain-{word}"] = draw_chain(tables, counts, TIGHT)
+        found[f"tight-grid-{word}"] = draw_grid(tables, counts, TIGHT)
+    found["scaling"] = draw_scaling(tables["scaling"], counts_in(tables))
+    return found
+
+
+def _figure(width: float, height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def draw_chain(tables: dict[str, Rows], counts: str, agents: tuple[str, ...]) -> Any:
+    """The four panels of the paper's figure 2: error, visits, and the stopping times of both algorithms."""
+    figure = _figure(11, 8)
+    (error, visits), (rf, bpi) = figure.subplots(2, 2)
+    draw_errors(error, tables, "chain", counts, agents)
+    seen = visits_of(tables["visits"], "chain", counts)
+    for agent in agents:
+        visits.plot(seen[agent].mean(axis=0), color=COLOURS[agent], label=agent, drawstyle="steps-mid")
+    n = next(row["transitions"] for row in tables["visits"] if row["environment"] == "chain")
+    visits.set(xlabel="state", ylabel="visits", title=f"Visits of each state at n = {n:,}, mean over runs")
+    draw_taus(rf, {agent: taus_of(tables["tau"], agent, counts) for agent in agents[2:3]})
+    draw_taus(bpi, {agent: taus_of(tables["tau"], agent, counts) for agent in agents[3:]})
+    return figure
+
+
+def draw_errors(axis: Any, tables: dict[str, Rows], name: str, counts: str, agents: Iterable[str]) -> None:
+    looks, errors = errors_of(tables["errors"], name, counts)
+    for agent in agents:
+        bands = [band(errors[agent][:, i].tolist(), 500) for i in range(len(looks))]
+        axis.plot(looks, [b.mean for b in bands], color=COLOURS[agent], label=agent)
+        axis.fill_between(
+            looks, [b.low for b in bands], [b.high for b in bands], color=COLOURS[agent], alpha=0.15, linewidth=0
+        )
+    axis.set(xscale="log", yscale="log", xlabel="transitions n", ylabel="|V̂* − V*|", title="Error, mean over runs and 95% band")
+    axis.grid(alpha=0.3)
+    axis.legend()
+
+
+def draw_taus(axis: Any, of_agents: dict[str, dict[float, np.ndarray]]) -> None:
+    """E[tau | tau before the end] against epsilon / H, beside 1/epsilon^2 through the last point that all runs reached."""
+    axis.set(xlabel="ε / H", ylabel="episodes", title="E[τ | τ before the end]", xscale="log", yscale="log")
+    widest = 0.0
+    for agent, taus in of_agents.items():
+        levels = np.array(sorted(taus))
+        reached = [taus[level][~np.isnan(taus[level])] for level in levels]
+        means = np.array([float(values.mean()) for values in reached])
+        whole = np.array([len(values) == len(taus[level]) for values, level in zip(reached, levels, strict=True)], bool)
+        axis.plot(levels, means, "-", color=COLOURS[agent], label=agent if taus else f"{agent}: no ε was certified")
+        axis.plot(levels[whole], means[whole], "o", color=COLOURS[agent])
+        axis.plot(levels[~whole], means[~whole], "o", color=COLOURS[agent], mfc="white")
+        if taus:
+            at = int(np.argmax(whole)) if whole.any() else 0
+            axis.plot(levels, means[at] * (levels[at] / levels) ** 2, ":", color="black")
+            widest = max(widest, float(levels[-1]))
+    if widest > 1.0:
+        axis.axvspan(1.0, widest * 1.1, color="black", alpha=0.06, label="ε ≥ H says nothing", linewidth=0)
+    axis.grid(alpha=0.3)
+    axis.legend(title="dotted: 1/ε²; open: by some of the runs only")
+
+
+def draw_grid(tables: dict[str, Rows], counts: str, agents: tuple[str, ...]) -> Any:
+    """The paper's figure 3: error, and where the agents have been."""
+    figure = _figure(11, 7.5)
+    left, right = figure.subfigures(1, 2)
+    draw_errors(left.subplots(), tables, "grid", counts, agents)
+    seen = visits_of(tables["visits"], "grid", counts)
+    maps = {agent: np.log10(seen[agent].mean(axis=0).reshape(SIDE, SIDE) + 1) for agent in agents}
+    most = max(float(grid.max()) for grid in maps.values())
+    axes = right.subplots((len(agents) + 1) // 2, 2).ravel()
+    for axis in axes[len(agents) :]:
+        axis.axis("off")
+    for axis, agent in zip(axes, agents, strict=False):
+        image = axis.imshow(maps[agent], cmap="viridis", vmin=0.0, vmax=most)
+        axis.plot(16, 16, "r+")
+        axis.set(title=agent, xticks=[], yticks=[])
+    n = next(row["transitions"] for row in tables["visits"] if row["environment"] == "grid")
+    right.colorbar(image, ax=list(axes), location="bottom", label=f"log10(1 + mean visits) at n = {n:,}; + is the reward")
+    return figure
+
+
+def draw_scaling(rows: Rows, modes: list[str]) -> Any:
+    figure = _figure(15, 3.6)
+    for axis, parameter in zip(figure.subplots(1, 5), predicted("pooled"), strict=True):
+        for counts, colour in zip(modes, ("tab:blue", "tab:orange"), strict=False):
+            x, means = scaling_of(rows, counts, parameter)
+            axis.loglog(x, means, "o-", color=colour, label=counts)
+            axis.loglog(x, means[-1] * (x / x[-1]) ** predicted(counts)[parameter], ":", color=colour)
+        axis.set(xlabel=parameter)
+        axis.grid(alpha=0.3)
+        axis.legend(title="dotted: the theorem's power")
+    figure.supylabel("episodes of RF-UCRL")
+    return figure
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """An HTML table. What is not text already is escaped."""
+    cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><tr>{''.join(f'<th>{html.escape(head)}</th>' for head in heads)}</tr>{cells}</table>"
+
+
+def section(title: str, picture: bytes, claims: list[Claim]) -> str:
+    """A figure with what the paper says about it."""
+    shown = f'<h3>{title}</h3><p><img alt="{title}" src="data:image/png;base64,{base64.b64encode(picture).decode()}"></p>'
+    if not claims:
+        return shown
+    lines = [(claim.verdict, claim.text, claim.measured) for claim in claims]
+    return shown + table(("", "The paper says", "Here"), lines)
+
+
+def better(rows: Rows, counts: str) -> str:
+    """Who has the smaller error at the end: the adjusted p-values of all pairs."""
+    parts = []
+    for name in ("chain", "grid"):
+        looks, errors = errors_of(rows, name, counts)
+        final = np.stack([errors[agent][:, -1] for agent in PAPER])
+        if final.shape[1] < 2:
+            continue
+        p = smaller(final)
+        lines = [
+            [f"{agent} ({band(final[i].tolist())})", *("" if i == j else f"{p[i, j]:.2g}" for j in range(len(PAPER)))]
+            for i, agent in enumerate(PAPER)
+        ]
+        parts.append(f"<p>{name}, n = {looks[-1]:,}</p>" + table(("smaller than:", *PAPER), lines))
+    return "".join(parts)
+
+
+def timings(rows: Rows) -> str:
+    """Where the time went, and what the authors' scripts would have needed."""
+    kinds = dict.fromkeys((row["part"], row["environment"], row["counts"], row["agent"]) for row in rows)
+    lines: list[list[str]] = []
+    for kind in kinds:
+        mine = [row for row in rows if (row["part"], row["environment"], row["counts"], row["agent"]) == kind]
+        seconds = sum(row["seconds"] for row in mine)
+        played = sum(row["transitions"] or 0 for row in mine)
+        theirs = played / AUTHORS[kind[3]] / 3600 if kind[3] in AUTHORS and played else None
+        lines.append(
+            [*kind, str(len(mine)), f"{played:,}" if played else "", f"{seconds:,.1f}",
+             f"{played / seconds:,.0f}" if played else "", "" if theirs is None else f"{theirs:,.2f}"]
+        )  # fmt: skip
+    heads = "part", "environment", "counts", "agent", "runs", "transitions", "core seconds", "transitions/s"
+    return table((*heads, "authors' scripts, core hours"), lines)
+
+
+def page(
+    pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim], about: dict[str, Any], took: float
+) -> str:
+    from .. import __version__
+
+    parts = []
+    for counts in counts_in(tables):
+        word = counts.replace(" ", "-")
+        mine = {about: [claim for claim in claims if (claim.counts, claim.about) == (counts, about)] for about in ("chain", "grid")}
+        mine["chain"] += [claim for claim in claims if (claim.counts, claim.about) == (counts, "tau")]
+        bounds = [
+            (row["agent"], f"{row['epsilon']:g}", f"{row['tau']:,.0f}", f"{row['implicit']:.2e}", f"{row['printed']:.2e}")
+            for row in tables["theorems"]
+            if row["counts"] == counts
+        ]
+        powers = [(name, f"{seen:.2f}", f"{power:g}") for name, seen, power in exponents(tables["scaling"], counts)]
+        parts += [
+            f"<h2>{TITLES[counts]}</h2>",
+            section("Double chain (figure 2)", pictures[f"chain-{word}"], mine["chain"]),
+            section("Grid world (figure 3)", pictures[f"grid-{word}"], mine["grid"]),
+            "<h3>Which error is smaller?</h3><p>Adjusted p-values of the permutation test over paired runs, for all pairs at once;"
+            " in brackets the mean and its 95% bootstrap interval.</p>",
+            better(tables["errors"], counts),
+            section("Beyond the paper: tight bounds, double chain", pictures[f"tight-chain-{word}"], []),
+            section("Beyond the paper: tight bounds, grid world", pictures[f"tight-grid-{word}"], []),
+            "<h3>Measured episodes beside the theorems</h3>" if bounds else "",
+            table(("agent", "ε/H", "E[τ]", "largest τ the proof allows", "bound as printed"), bounds) if bounds else "",
+            "<h3>Exponents of RF-UCRL's τ on random models</h3><p>Between the two last values of each parameter.</p>",
+            table(("in", "measured", "in the theorem"), powers),
+        ]
+    seconds = sum(row["seconds"] for row in tables["timings"])
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Adaptive Reward-Free Exploration, reproduced</title>
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #222 }}
+td, th {{ padding: 3px 1rem 3px 0; vertical-align: top; text-align: left }} img {{ max-width: 100% }}</style></head><body>
+<h1>Adaptive Reward-Free Exploration, reproduced</h1>
+<p>{sum(claim.verdict == 'observed' for claim in claims)} of {len(claims)} claims are observed. {took / 60:.1f} minutes for this call,
+{seconds / 60:.1f} core minutes in all. anyreward {__version__}, {html.escape(json.dumps(about))}.</p>
+{"".join(parts)}
+<h2>Scaling of RF-UCRL's τ on random models</h2>{section("Scaling", pictures["scaling"], [])}
+<h2>Timings</h2>{timings(tables["timings"])}</body></html>
+"""
