@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .cli import FAILED, AsJson, EnvArgs, Quiet, Seed, app, arguments, clear_errors, say, say_json
+from .cli import FAILED, INTERRUPTED, AsJson, EnvArgs, Quiet, Seed, app, arguments, clear_errors, say, say_json
+
+
+@contextmanager
+def going_on() -> Iterator[None]:
+    """Says at Ctrl-C that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted: what is done is kept, the same command goes on from there", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @app.command()
@@ -105,7 +117,7 @@ def sweep(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done)
 
-        with jobs.cluster(scheduler) as executor:
+        with going_on(), jobs.cluster(scheduler) as executor:
             table, failures = experiment.run(sweep, folder, executor, workers, show)
     if as_json:
         say_json({"table": str(table), "failures": [{"cell": vars(f.job), "error": f.error} for f in failures]})
@@ -151,7 +163,7 @@ def reproduce(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        with jobs.cluster(scheduler) as executor:
+        with going_on(), jobs.cluster(scheduler) as executor:
             claims, failures = experiment.run(out, budget, seed, executor, workers, show, as_published)
     for failure in failures:
         typer.echo(f"failed: {failure.job.part} {failure.job.given}: {failure.error}", err=True)

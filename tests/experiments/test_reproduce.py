@@ -1,5 +1,6 @@
 """The paper's experiments, small: the same whatever carries them out, and its main claims seen."""
 
+import html
 import json
 import subprocess
 import sys
@@ -14,52 +15,75 @@ import anyreward as ar
 from anyreward.experiments import reproduce as experiment
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
-TINY = experiment.Budget(2, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000)
-TABLES = ("errors", "visits", "tau", "scaling")
+TINY = experiment.Budget(2, 1, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000)
+TABLES = ("errors", "visits", "tau", "scaling", "theorems")
 
 
-def test_tables_are_the_same_whatever_carries_them_out(tmp_path):
-    for workers in (1, 3):
-        with ThreadPoolExecutor(workers) as pool:
-            claims = experiment.run(tmp_path / str(workers), TINY, 5, pool)
+def test_tables_are_the_same_whatever_carries_them_out_and_however_often_it_is_interrupted(tmp_path):
+    with ThreadPoolExecutor(3) as pool:
+        claims, failures = experiment.run(tmp_path / "whole", TINY, 5, pool)
+    assert not failures
+
+    class Enough(Exception):
+        pass
+
+    def stop(done, total):
+        if done >= before + 60:
+            raise Enough
+
+    before, interruptions = 0, 0
+    while True:
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                again, _ = experiment.run(tmp_path / "parts", TINY, 5, pool, progress=stop)
+            break
+        except Enough:
+            before = len(list((tmp_path / "parts" / "cells").iterdir()))
+            interruptions += 1
+            assert not (tmp_path / "parts" / "report.html").exists()
+    assert interruptions >= 3
     for name in TABLES:
-        one, three = ((tmp_path / folder / f"{name}.parquet").read_bytes() for folder in ("1", "3"))
-        assert one == three
-    assert len(claims) >= 12
-    about = json.loads(pq.read_schema(tmp_path / "1" / "errors.parquet").metadata[b"anyreward.reproduce"])
+        one, other = ((tmp_path / folder / f"{name}.parquet").read_bytes() for folder in ("whole", "parts"))
+        assert one == other
+    assert again == claims
+    about = json.loads(pq.read_schema(tmp_path / "whole" / "errors.parquet").metadata[b"anyreward.reproduce"])
     assert about == {"budget": vars(TINY), "seed": 5, "as_published": False}
+
+
+def test_a_job_that_fails_leaves_no_report(tmp_path, monkeypatch):
+    def never(**given):
+        raise RuntimeError("out of luck")
+
+    monkeypatch.setitem(experiment.PARTS, "scaling", never)
+    with ThreadPoolExecutor(2) as pool:
+        claims, failures = experiment.run(tmp_path, TINY, 5, pool)
+    assert not claims
+    assert {failure.job.part for failure in failures} == {"scaling"}
+    assert all("out of luck" in failure.error for failure in failures)
+    assert [path.name for path in tmp_path.iterdir()] == ["cells"]
 
 
 def test_the_authors_configuration_is_another_problem():
     """Their index is unclipped, with 1/sqrt(2) of the bonus and one step more; their chain fails half as often."""
     mdp = experiment.environment("chain", True)
     assert mdp.dense()[15, 1, 16] == pytest.approx(0.95)
-    explorer = experiment.explorer_of("RF-UCRL", mdp, 0, True)
-    paper = experiment.explorer_of("RF-UCRL", mdp, 0, False)
+    explorer = experiment.explorer_of("RF-UCRL", "pooled", mdp, 0, True)
+    paper = experiment.explorer_of("RF-UCRL", "pooled", mdp, 0, False)
     assert explorer.setting.discount == 0.99
     assert paper.setting.discount == 1.0
     sigma = explorer.setting.sigma
     np.testing.assert_allclose(explorer.rule().weight, [0.99 * sigma[20 - h] / np.sqrt(2) for h in range(20)])
-    rows = [experiment.stops("RF-UCRL", 0, 3, 2_000_000, published) for published in (False, True)]
+    rows = [experiment.stops("RF-UCRL", "pooled", 0, 3, 2_000_000, published) for published in (False, True)]
     reached = [{row["epsilon"]: row["tau"] for row in part if row["tau"]} for part in rows]
     for level in set(reached[0]) & set(reached[1]):
         assert reached[1][level] < reached[0][level]
     assert set(reached[0]) & set(reached[1])
-
-
-def test_exponents_are_those_of_power_laws():
-    rows = []
-    for parameter, (values, predicted) in experiment.SCALING.items():
-        for value in values:
-            x = np.log(1 / value) if parameter.startswith("log") else value
-            rows.append({"parameter": parameter, "value": value, "run": 0, "episodes": 100 * x ** (predicted / 2)})
-    for _, measured, predicted in experiment.exponents(rows):
-        assert measured == pytest.approx(predicted / 2)
+    assert {job.given["counts"] for job in experiment.jobs_of(TINY, 0, True)} == {"pooled"}
 
 
 def test_the_stopping_times_are_those_of_runs_for_each_epsilon():
     """One run serves all: the first episode at which the paper's rule stops at that epsilon."""
-    rows = experiment.stops("RF-UCRL", 0, 3, 1_200_000)
+    rows = experiment.stops("RF-UCRL", "pooled", 0, 3, 1_200_000, False)
     reached = [(row["epsilon"], row["tau"]) for row in rows if row["tau"] is not None]
     assert len(reached) >= 2
     assert [tau for _, tau in reached] == sorted(tau for _, tau in reached)
@@ -80,16 +104,17 @@ def test_the_stopping_times_are_those_of_runs_for_each_epsilon():
         assert atlas.episodes == tau
 
 
-def test_errors_are_those_of_planning_on_the_counts():
-    rows = experiment.curve("chain", "RF-UCRL", 0, 4, 2_000, 1_000)
+@pytest.mark.parametrize("counts", experiment.COUNTS)
+def test_errors_are_those_of_planning_on_the_counts(counts):
+    rows = experiment.curve("chain", "RF-UCRL", counts, 0, 4, 2_000, 1_000, False)
     mdp = ar.envs.double_chain()
-    atlas = ar.explore(
-        mdp, 20, max_episodes=100, algorithm="rf-ucrl", bounds="paper", clip=False, replan="every", stationary=True, seed=4
-    )
+    options = {"bounds": "paper", "clip": False, "replan": "every", "stationary": counts == "pooled"}
+    atlas = ar.explore(mdp, 20, max_episodes=100, algorithm="rf-ucrl", seed=4, **options)
     model = atlas.counts.model()
     best, found = (float(m.initial @ ar.backward_induction(m, mdp.reward, 20).V[0]) for m in (mdp, model))
     assert rows[-1]["transitions"] == 2_000
     assert rows[-1]["error"] == pytest.approx(abs(best - found), abs=1e-12)
+    assert 2 * rows[-1]["bound"] == pytest.approx(atlas.certificate.epsilon)
     assert sum(row["visits"] is not None for row in rows) == 1
     assert np.sum(next(row["visits"] for row in rows if row["visits"] is not None)) == 1_000
 
@@ -105,23 +130,34 @@ def test_the_main_claims_are_seen_in_quick_mode(tmp_path):
         timeout=400,
         check=True,
     )
-    claims = {claim["text"]: claim for claim in json.loads(done.stdout)}
-    for text in (
-        "On the double chain, the error decays the fastest under BPI-UCRL.",
+    claims = {(claim["counts"], claim["text"]): claim for claim in json.loads(done.stdout)}
+    of_both = [
         "On the double chain, RF-UCRL is close to the agent with a generative model.",
-        "On the double chain, the random policy does not reach the borders of the chain, and RF-UCRL does.",
-        "On the double chain, RF-UCRL estimates better than the random policy.",
-        "On the double chain, the generative model spreads its visits evenly.",
-        "On the grid, the error decays the fastest under BPI-UCRL.",
+        "On the double chain, RF-UCRL's index without the minimum is still an upper bound on the error.",
+        "On the double chain, the random policy does not reach the borders of the chain.",
+        "On the double chain, the generative model distributes its visits uniformly.",
+        "On the double chain, RF-UCRL seeks the states that were less visited.",
+        "On the double chain, RF-UCRL manages to explore it fully.",
         "On the grid, RF-UCRL is close to the agent with a generative model.",
+        "On the grid, RF-UCRL's index without the minimum is still an upper bound on the error.",
+        "On the grid, the random policy does not reach the walls of the grid.",
+        "On the grid, the generative model distributes its visits uniformly.",
+        "On the grid, RF-UCRL seeks the states that were less visited.",
+        "The sample complexity of RF-UCRL grows like 1/epsilon^2, but for logarithms (the theorems).",
+    ]
+    pooled = [
+        "On the double chain, the error decays the fastest under BPI-UCRL.",
         "BPI-UCRL has a much smaller sample complexity than RF-UCRL.",
-        "The sample complexity of RF-UCRL grows like 1/epsilon^2.",
-    ):
-        assert claims[text]["observed"], claims[text]
-    for name in ("errors", "visits", "tau"):
+    ]
+    for counts, text in [*((counts, text) for counts in experiment.COUNTS for text in of_both), *(("pooled", t) for t in pooled)]:
+        assert claims[counts, text]["observed"], claims[counts, text]
+    figures = [path.stem for path in (tmp_path / "it").glob("*.png")]
+    assert len(figures) == 9
+    for name in figures:
         assert (tmp_path / "it" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / "it" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    for name in (*TABLES, "timings"):
         assert pq.read_table(tmp_path / "it" / f"{name}.parquet").num_rows > 0
     page = (tmp_path / "it" / "report.html").read_text()
-    assert all(text.replace("'", "&#x27;") in page for text in claims)
-    assert page.count("data:image/png;base64,") == 3
+    assert all(html.escape(text) in page and html.escape(claim["measured"]) in page for (_, text), claim in claims.items())
+    assert page.count("data:image/png;base64,") == len(figures)

@@ -157,6 +157,28 @@ def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals are a POSIX matter")
+def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
+    """A terminal sends it to the processes of the pool as well: they say nothing."""
+    (tmp_path / "sweep.toml").write_text(TOML.replace("[400, 900, 1500]", "[400, 900, 40000, 40001]"))
+    call = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from anyreward.cli import app; app()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", call, "sweep", "sweep.toml", "--workers", "2", "--out", "out"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 100
+    while len(list((tmp_path / "out" / "cells").glob("[0-9a-f]*.json"))) < 4 and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    said, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on" in errors
+    assert "Traceback" not in said + errors
+    assert not (tmp_path / "out" / "table.parquet").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Dask's own, about its clocks and ports
 def test_a_dask_cluster_that_loses_a_worker_gives_the_same_table(tmp_path):
     """Three worker processes; one is killed while it works. The table is that of threads in this process, to the byte."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,8 @@ def run_jobs(
     if progress is not None:
         progress(len(jobs) - len(missing), len(jobs))
     if missing:
-        with ProcessPoolExecutor(workers or os.cpu_count()) if executor is None else nullcontext(executor) as pool:
+        others = set(active_children())
+        with _processes(workers) if executor is None else nullcontext(executor) as pool:
             futures = {pool.submit(work, jobs[i]): i for i in missing}
             try:
                 for done, future in enumerate(_as_they_come(futures), len(jobs) - len(missing) + 1):
@@ -67,8 +70,10 @@ def run_jobs(
                         _keep(folder, jobs[i], results[i])
                     if progress is not None:
                         progress(done, len(jobs))
-            except BaseException:
-                for future in futures:  # or leaving the pool would wait for all of them
+            except BaseException:  # or leaving the pool would wait for all of them
+                for process in set(active_children()) - others if executor is None else ():
+                    process.terminate()
+                for future in futures if executor is not None else ():
                     future.cancel()
                 raise
     return results, [failures[i] for i in sorted(failures)]
@@ -90,6 +95,11 @@ def cluster(scheduler: str | None) -> Iterator[Executor | None]:
         raise ValueError(f"there is no Dask scheduler at {scheduler}: {' '.join(str(problem).split())[:150]}.") from None
     with client:
         yield client.get_executor()
+
+
+def _processes(workers: int | None) -> ProcessPoolExecutor:
+    """A pool whose processes end without a word at Ctrl-C, which a terminal sends to them as well."""
+    return ProcessPoolExecutor(workers or os.cpu_count(), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
 
 
 def _as_they_come(futures: dict[Any, int]) -> Iterator[Any]:

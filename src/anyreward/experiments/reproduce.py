@@ -247,8 +247,8 @@ def run(
 ) -> tuple[list[Claim], list[Failure]]:
     """Runs what is not there yet and writes tables, figures and a report into a folder; returns the claims with their verdicts.
 
-    `out/cells/` keeps what is done: an interrupted call goes on where it was. If any job fails, there are no tables, no report and
-    no claims, but the failures; the next call tries them again. `executor` is anything like those of `concurrent.futures`.
+    `out/cells/` keeps what is done: an interrupted call goes on where it was. If any job fails, there are no tables, no report
+    and no claims, but the failures; the next call tries them again. `executor` is anything like those of `concurrent.futures`.
 
     `published` takes the authors' published configuration where it differs from the text: counts are pooled, moves fail with
     probability 0.05 on the chain, discount 0.99, rewards and walls as in their code, and RF-UCRL's constants (`AuthorsRFUCRL`).

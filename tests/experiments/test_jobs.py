@@ -1,0 +1,104 @@
+"""Jobs: kept as soon as they are done, done once, in order, whatever happens to some of them."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from anyreward.experiments import jobs
+
+
+@dataclass(frozen=True)
+class Square:
+    x: int
+
+
+@dataclass(frozen=True)
+class Other:
+    x: int
+
+
+def run(work, todo, folder, **options):
+    with ThreadPoolExecutor(3) as pool:
+        return jobs.run_jobs(work, todo, folder, pool, **options)
+
+
+def square(job):
+    return {"square": job.x**2}
+
+
+def test_results_are_in_the_order_of_the_jobs_and_kept(tmp_path):
+    todo = [Square(x) for x in range(20)]
+    seen = []
+    results, failures = run(square, todo, tmp_path, progress=lambda *counts: seen.append(counts))
+    assert [result["square"] for result in results] == [x**2 for x in range(20)]
+    assert not failures
+    assert seen == [(done, 20) for done in range(21)]
+    assert len(list(tmp_path.iterdir())) == 20
+
+    def never(job):
+        raise AssertionError
+
+    assert run(never, todo, tmp_path) == (results, [])
+    assert jobs.key_of(Square(1)) != jobs.key_of(Other(1))
+
+
+def test_failures_are_reported_and_tried_again(tmp_path):
+    def odd(job):
+        if job.x % 2 == 0:
+            raise RuntimeError(f"{job.x} is even")
+        return square(job)
+
+    results, failures = run(odd, [Square(x) for x in range(6)], tmp_path)
+    assert [result is None for result in results] == [True, False] * 3
+    assert failures == [jobs.Failure(Square(x), f"RuntimeError: {x} is even") for x in (0, 2, 4)]
+    results, failures = run(square, [Square(x) for x in range(6)], tmp_path)
+    assert [result["square"] for result in results] == [0, 1, 4, 9, 16, 25]
+    assert not failures
+
+
+@pytest.mark.parametrize("damage", ["cut", "another job", "another version", "no file"])
+def test_a_file_that_is_not_the_jobs_own_does_not_count(tmp_path, damage):
+    run(square, [Square(2), Square(3)], tmp_path)
+    path, other = (tmp_path / f"{jobs.key_of(Square(x))}.json" for x in (2, 3))
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-5])
+    elif damage == "another job":
+        path.write_bytes(other.read_bytes())
+    elif damage == "another version":
+        path.write_text(json.dumps({**json.loads(path.read_text()), "version": "0.0.0"}))
+    else:
+        path.unlink()
+    done = []
+
+    def noted(job):
+        done.append(job)
+        return square(job)
+
+    assert run(noted, [Square(2), Square(3)], tmp_path)[0] == [{"square": 4}, {"square": 9}]
+    assert done == [Square(2)]
+
+
+def test_an_interruption_does_not_wait_for_the_rest(tmp_path):
+    done = []
+
+    def slowly(job):
+        done.append(job)
+        time.sleep(0.002)
+        return square(job)
+
+    def interrupt(finished, total):
+        if finished == 2:
+            raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+        jobs.run_jobs(slowly, [Square(x) for x in range(1000)], tmp_path, pool, progress=interrupt)
+    assert len(done) < 1000
+    assert len(list(tmp_path.iterdir())) >= 2
+
+
+def test_a_pool_of_processes_is_the_default(tmp_path):
+    results, _ = jobs.run_jobs(square, [Square(3)], tmp_path, workers=1)
+    assert results == [{"square": 9}]
