@@ -133,7 +133,9 @@ def sweep(
 @app.command()
 @clear_errors
 def reproduce(
-    out: Annotated[Path, typer.Option(help="A folder for tables, figures and the report.")] = Path("anyreward-reproduced"),
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for tables, figures and the report; by default anyreward-reproduced...")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Everything small, in under a minute.")] = False,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="The authors' published configuration, where it differs from the text.")
@@ -157,6 +159,8 @@ def reproduce(
     if workers is not None and workers < 1:
         raise ValueError(f"--workers is {workers}: it has to be at least 1.")
     budget = experiment.QUICK if quick else experiment.FULL
+    if out is None:
+        out = Path("anyreward-reproduced" + "-quick" * quick + "-as-published" * as_published)
     with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
         task = bar.add_task("reproducing", total=None)
 

@@ -1,6 +1,8 @@
 """Jobs: kept as soon as they are done, done once, in order, whatever happens to some of them."""
 
 import json
+import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -102,3 +104,17 @@ def test_an_interruption_does_not_wait_for_the_rest(tmp_path):
 def test_a_pool_of_processes_is_the_default(tmp_path):
     results, _ = jobs.run_jobs(square, [Square(3)], tmp_path, workers=1)
     assert results == [{"square": 9}]
+
+
+def dies_at_three(job):
+    if job.x == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(job)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_that_dies_takes_no_other_job_with_it(tmp_path, workers):
+    results, failures = jobs.run_jobs(dies_at_three, [Square(x) for x in range(12)], tmp_path, workers=workers)
+    assert [failure.job for failure in failures] == [Square(3)]
+    assert "BrokenProcessPool" in failures[0].error
+    assert [result and result["square"] for result in results] == [None if x == 3 else x**2 for x in range(12)]

@@ -19,7 +19,13 @@ TINY = experiment.Budget(2, 1, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000)
 TABLES = ("errors", "visits", "tau", "scaling", "theorems")
 
 
-def test_tables_are_the_same_whatever_carries_them_out_and_however_often_it_is_interrupted(tmp_path):
+@pytest.fixture
+def smaller_models(monkeypatch):
+    monkeypatch.setattr(experiment, "SCALING", {name: values[:2] for name, values in experiment.SCALING.items()})
+
+
+def test_tables_are_the_same_whatever_carries_them_out_and_however_often_it_is_interrupted(tmp_path, monkeypatch, smaller_models):
+    monkeypatch.setattr(experiment, "write_report", lambda out, *_: (out / "report.html").write_text(""))
     with ThreadPoolExecutor(3) as pool:
         claims, failures = experiment.run(tmp_path / "whole", TINY, 5, pool)
     assert not failures
@@ -28,7 +34,7 @@ def test_tables_are_the_same_whatever_carries_them_out_and_however_often_it_is_i
         pass
 
     def stop(done, total):
-        if done >= before + 60:
+        if done >= before + 30:
             raise Enough
 
     before, interruptions = 0, 0
@@ -47,10 +53,21 @@ def test_tables_are_the_same_whatever_carries_them_out_and_however_often_it_is_i
         assert one == other
     assert again == claims
     about = json.loads(pq.read_schema(tmp_path / "whole" / "errors.parquet").metadata[b"anyreward.reproduce"])
-    assert about == {"budget": vars(TINY), "seed": 5, "as_published": False}
+    assert {key: about[key] for key in ("budget", "seed", "as_published", "horizon", "delta")} == {
+        "budget": vars(TINY), "seed": 5, "as_published": False, "horizon": 20, "delta": 0.1,
+    }  # fmt: skip
 
 
-def test_a_job_that_fails_leaves_no_report(tmp_path, monkeypatch):
+def test_the_published_configuration_runs_to_its_report(tmp_path, smaller_models):
+    with ThreadPoolExecutor(2) as pool:
+        claims, failures = experiment.run(tmp_path, TINY, 5, pool, published=True)
+    assert not failures
+    assert {claim.counts for claim in claims} == {"pooled"}
+    assert pq.read_table(tmp_path / "theorems.parquet").num_rows == 0  # they are about other constants
+    assert "as_published" in (tmp_path / "report.html").read_text()
+
+
+def test_a_job_that_fails_leaves_no_report(tmp_path, monkeypatch, smaller_models):
     def never(**given):
         raise RuntimeError("out of luck")
 
@@ -79,6 +96,19 @@ def test_the_authors_configuration_is_another_problem():
         assert reached[1][level] < reached[0][level]
     assert set(reached[0]) & set(reached[1])
     assert {job.given["counts"] for job in experiment.jobs_of(TINY, 0, True)} == {"pooled"}
+    theirs, ours = (experiment.explorer_of("BPI-UCRL", "pooled", mdp, 0, published) for published in (True, False))
+    assert theirs._constants.log_laws - ours._constants.log_laws == pytest.approx(np.log(20))
+    assert theirs.rewards == "known"
+
+
+def test_the_bare_threshold_is_a_constant_and_nobodys_guarantee():
+    mdp = experiment.environment("chain")
+    explorer = experiment.explorer_of(experiment.BARE, "pooled", mdp, 0)
+    experiment.play(explorer, mdp, np.random.default_rng(0), 30)
+    n = explorer.counts._table.n
+    met = np.flatnonzero(n[: len(explorer._sides.radius)])
+    np.testing.assert_allclose(explorer._sides.radius[met], np.log(10) / n[met], rtol=1e-12)
+    assert explorer.heuristic
 
 
 def test_the_stopping_times_are_those_of_runs_for_each_epsilon():
@@ -143,7 +173,7 @@ def test_the_main_claims_are_seen_in_quick_mode(tmp_path):
         "On the grid, the random policy does not reach the walls of the grid.",
         "On the grid, the generative model distributes its visits uniformly.",
         "On the grid, RF-UCRL seeks the states that were less visited.",
-        "The sample complexity of RF-UCRL grows like 1/epsilon^2, but for logarithms (the theorems).",
+        "The sample complexity of RF-UCRL grows like 1/epsilon^2, but for logarithms.",
     ]
     pooled = [
         "On the double chain, the error decays the fastest under BPI-UCRL.",

@@ -11,9 +11,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from multiprocessing import active_children
 from pathlib import Path
@@ -21,6 +21,8 @@ from typing import Any
 
 from .. import __version__
 from ..files import replace_file
+
+Outcome = tuple[int, Any, Exception | None]  # number of the job, its result, and what went wrong
 
 
 @dataclass(frozen=True)
@@ -51,31 +53,21 @@ def run_jobs(
     """
     folder.mkdir(parents=True, exist_ok=True)
     results = [_kept(folder, job) for job in jobs]
-    missing = [i for i, result in enumerate(results) if result is None]
-    failures: dict[int, Failure] = {}
+    missing = {i: job for i, job in enumerate(jobs) if results[i] is None}
+    done, failures = len(jobs) - len(missing), {}
     if progress is not None:
-        progress(len(jobs) - len(missing), len(jobs))
-    if missing:
-        others = set(active_children())
-        with _processes(workers) if executor is None else nullcontext(executor) as pool:
-            futures = {pool.submit(work, jobs[i]): i for i in missing}
-            try:
-                for done, future in enumerate(_as_they_come(futures), len(jobs) - len(missing) + 1):
-                    i = futures[future]
-                    try:
-                        results[i] = future.result()
-                    except Exception as problem:  # whatever it is, the others go on
-                        failures[i] = Failure(jobs[i], f"{type(problem).__name__}: {problem}")
-                    else:
-                        _keep(folder, jobs[i], results[i])
-                    if progress is not None:
-                        progress(done, len(jobs))
-            except BaseException:  # or leaving the pool would wait for all of them
-                for process in set(active_children()) - others if executor is None else ():
-                    process.terminate()
-                for future in futures if executor is not None else ():
-                    future.cancel()
-                raise
+        progress(done, len(jobs))
+    outcomes = _in_processes(work, missing, workers) if executor is None else _on(executor, work, missing)
+    with closing(outcomes):
+        for i, result, problem in outcomes:
+            if problem is None:
+                results[i] = result
+                _keep(folder, jobs[i], result)
+            else:  # whatever it is, the others go on
+                failures[i] = Failure(jobs[i], f"{type(problem).__name__}: {problem}")
+            done += 1
+            if progress is not None:
+                progress(done, len(jobs))
     return results, [failures[i] for i in sorted(failures)]
 
 
@@ -97,16 +89,62 @@ def cluster(scheduler: str | None) -> Iterator[Executor | None]:
         yield client.get_executor()
 
 
-def _processes(workers: int | None) -> ProcessPoolExecutor:
-    """A pool whose processes end without a word at Ctrl-C, which a terminal sends to them as well."""
-    return ProcessPoolExecutor(workers or os.cpu_count(), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
+def _on(executor: Executor, work: Callable[[Any], Any], jobs: dict[int, Any]) -> Generator[Outcome, None, None]:
+    """What comes of the jobs on somebody's executor; those that are not needed any more are taken back."""
+    futures = {executor.submit(work, job): i for i, job in jobs.items()}
+    try:
+        yield from _as_they_come(futures)
+    finally:
+        for future in futures:
+            future.cancel()
 
 
-def _as_they_come(futures: dict[Any, int]) -> Iterator[Any]:
-    if all(hasattr(future, "_condition") for future in futures):
-        yield from as_completed(futures)
-        return
-    left = set(futures)  # those of another library
+def _in_processes(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int | None) -> Generator[Outcome, None, None]:
+    """What comes of the jobs in processes of our own.
+
+    A process that dies, for want of memory maybe, takes its pool with it. Those jobs that were running are then tried alone, so
+    that the one to blame fails alone, and the rest go on in another pool.
+    """
+    left, at_once = dict(jobs), workers or os.cpu_count() or 1
+    while left:
+        for i, result, problem in _in_a_pool(work, left, at_once):
+            if not isinstance(problem, BrokenExecutor):
+                del left[i]
+                yield i, result, problem
+        for i in list(left)[:at_once]:  # jobs are taken up in their order
+            yield from _in_a_pool(work, {i: left.pop(i)}, 1)
+
+
+def _in_a_pool(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int) -> Generator[Outcome, None, None]:
+    """In one pool, whose processes end without a word at Ctrl-C, which a terminal sends to them as well."""
+    others = set(active_children())
+    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)) as pool:
+        futures: dict[Any, int] = {}
+        try:
+            with suppress(BrokenExecutor):  # what could not be handed in has no outcome
+                for i, job in jobs.items():
+                    futures[pool.submit(work, job)] = i
+            yield from _as_they_come(futures)
+        except BaseException:  # or leaving the pool would wait for all of them
+            for process in set(active_children()) - others:
+                process.terminate()
+            raise
+
+
+def _as_they_come(futures: dict[Any, int]) -> Generator[Outcome, None, None]:
+    """The outcome of each future, as soon as it is there."""
+    for future in as_completed(futures) if all(hasattr(future, "_condition") for future in futures) else _polled(futures):
+        outcome: Outcome
+        try:
+            outcome = futures[future], future.result(), None
+        except Exception as problem:
+            outcome = futures[future], None, problem
+        yield outcome
+
+
+def _polled(futures: dict[Any, int]) -> Iterator[Any]:
+    """Futures of another library than the standard one, as they are done."""
+    left = set(futures)
     while left:
         ready = {future for future in left if future.done()}
         yield from ready

@@ -9,7 +9,8 @@ Everything is run twice. The paper's text counts by step, n_h(s, a); the authors
 stationary variants of its appendix do, and that is what its figures show: by step, RF-UCRL certifies no epsilon below 0.7 H
 within 10^8 transitions.
 
-Beyond the paper: the same with `bounds="tight"`, with a quarter of its runs, and how tau depends on each parameter, on random
+Beyond the paper: BPI-UCRL with the threshold log(1/delta), which some versions of the authors' code have and which guarantees
+nothing; the same figures with `bounds="tight"`, with a quarter of the runs; and how tau depends on each parameter, on random
 models.
 """
 
@@ -21,20 +22,21 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import envs, theory
-from ..algorithms import ALGORITHMS, RFUCRL
+from ..algorithms import ALGORITHMS, BPIUCRL, RFUCRL
 from ..confidence import paper_rule
 from ..explore import explore
 from ..files import check_writable, replace_file
 from ..mdp import TabularMDP
 from ..planning import backward_induction
-from .claims import Claim, taus_of, verdicts
+from ..setting import Setting
+from .claims import BARE, CLIPPED, Claim, taus_of, verdicts
 from .jobs import Failure, run_jobs
 from .report import TIGHT, write_report
 
@@ -46,9 +48,9 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "RF-UCRL": ("rf-ucrl", {"clip": False, "replan": "every"}),
     "BPI-UCRL": ("bpi-ucrl", {"rewards": "observed"}),
 }
-CLIPPED = "RF-UCRL, clipped"
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     CLIPPED: ("rf-ucrl", {"clip": True, "replan": "every"}),
+    BARE: ("bpi-ucrl", {"rewards": "observed"}),
     "RF-trajectory, tight": ("rf-trajectory", {"bounds": "tight"}),  # our certificate with the explorer that goes with it
     "BPI-UCRL, tight": ("bpi-ucrl", {"rewards": "observed", "bounds": "tight"}),
     "BPI-UCRL, tight, K known": ("bpi-ucrl", {"rewards": "observed", "bounds": "tight"}),  # and how many successors a pair has
@@ -111,6 +113,24 @@ class AuthorsRFUCRL(RFUCRL):
         return True
 
 
+class AuthorsBPIUCRL(BPIUCRL):
+    """BPI-UCRL with log(2 S A H / delta) for pooled counts, as in the authors' published code: valid, a little wider."""
+
+    def _make_constants(self) -> Any:
+        setting = self.setting
+        laws = 2 * setting.n_states * setting.n_actions * setting.horizon
+        return super()._make_constants()._replace(log_laws=log(laws / self.delta))
+
+
+class BareBPIUCRL(BPIUCRL):
+    """BPI-UCRL with the threshold log(1/delta) whatever n: no union bound, no uniformity in time, and so no guarantee."""
+
+    heuristic = True
+
+    def _make_constants(self) -> Any:
+        return super()._make_constants()._replace(n_states=1, log_laws=log(1 / self.delta))  # beta has (S - 1) log(...) more
+
+
 def environment(name: str, published: bool = False) -> TabularMDP:
     """The paper's environment, or that of the authors' published configuration."""
     if name == "chain":
@@ -124,10 +144,13 @@ def discount_of(published: bool) -> float:
 
 def explorer_of(agent: str, counts: str, mdp: TabularMDP, seed: int, published: bool = False) -> Any:
     name, options = (AGENTS | MORE)[agent]
-    kind = AuthorsRFUCRL if published and agent == "RF-UCRL" else ALGORITHMS[name]
+    theirs = {"RF-UCRL": AuthorsRFUCRL, CLIPPED: AuthorsRFUCRL, "BPI-UCRL": AuthorsBPIUCRL} if published else {}
+    kind: Any = BareBPIUCRL if agent == BARE else theirs.get(agent, ALGORITHMS[name])
     given: dict[str, Any] = {"bounds": "paper", **options, **({"reward": mdp.reward} if kind.needs_reward else {})}
     if agent.endswith("K known"):
         given["max_successors"] = mdp.model.shape[-1]
+    if published and "rewards" in given:
+        given["rewards"] = "known"
     setting = mdp.setting(H, discount_of(published), stationary=counts == "pooled")
     return kind(setting, delta=DELTA, seed=seed, **given)
 
@@ -228,7 +251,7 @@ def jobs_of(budget: Budget, seed: int, published: bool) -> Iterator[Job]:
             yield from taus(agent, counts, ceil(budget.tau_runs / 4))
         for agent in (*reversed(AGENTS), CLIPPED):
             yield from curves(agent, counts, budget.runs)
-        for agent in TIGHT[2:]:
+        for agent in (BARE, *TIGHT[2:]):
             yield from curves(agent, counts, ceil(budget.runs / 4))
         for parameter, values in SCALING.items():
             for value in values:
@@ -251,7 +274,8 @@ def run(
     and no claims, but the failures; the next call tries them again. `executor` is anything like those of `concurrent.futures`.
 
     `published` takes the authors' published configuration where it differs from the text: counts are pooled, moves fail with
-    probability 0.05 on the chain, discount 0.99, rewards and walls as in their code, and RF-UCRL's constants (`AuthorsRFUCRL`).
+    probability 0.05 on the chain, discount 0.99, rewards and walls as in their code, known to BPI-UCRL, and the constants of both
+    algorithms (`AuthorsRFUCRL`, `AuthorsBPIUCRL`). Their KL solver's tolerance, which voids the guarantee, is not taken.
     """
     check_writable(out / "x") if out.is_dir() else check_writable(out)
     start, jobs = time.perf_counter(), list(jobs_of(budget, seed, published))
@@ -259,52 +283,61 @@ def run(
     if failures:
         return [], failures
     tables = tables_of(jobs, results)
-    tables["theorems"] = beside_the_theorems(tables["tau"], published)
-    about = {"budget": asdict(budget), "seed": seed, "as_published": published}
+    tables["theorems"] = [] if published else beside_the_theorems(tables["tau"])
+    about = {"budget": asdict(budget), "seed": seed, "as_published": published, "delta": DELTA, "horizon": H}
+    about |= {"discount": discount_of(published), "agents": AGENTS | MORE, "levels": LEVELS}
     for name, rows in tables.items():
-        replace_file(out / f"{name}.parquet", parquet(rows, about))
+        replace_file(out / f"{name}.parquet", parquet(name, rows, about))
     claims = verdicts(tables)
     write_report(out, tables, claims, about, time.perf_counter() - start)
     return claims, []
 
 
+COLUMNS = {
+    "errors": "environment counts agent run:int seed:int transitions:int error:float bound:float",
+    "visits": "environment counts agent run:int seed:int transitions:int state:int visits:int",
+    "tau": "agent counts run:int seed:int epsilon:float episodes:int tau:int",
+    "scaling": "parameter value:float counts run:int seed:int episodes:int bound:float",
+    "theorems": "counts agent epsilon:float tau:float implicit:float printed:float",
+    "timings": "part environment counts agent run:int seed:int transitions:int seconds:float",
+}
+
+
 def tables_of(jobs: list[Job], results: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """The rows of all jobs by what they are about. All but `timings` depend on budget and seed alone."""
-    rows: dict[str, list[dict[str, Any]]] = {part: [] for part in PARTS}
-    timings: list[dict[str, Any]] = []
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("errors", "visits", "tau", "scaling", "timings")}
     for job, result in zip(jobs, results, strict=True):
-        rows[job.part] += result["rows"]
-        given, last = job.given, result["rows"][-1]
-        timings.append(
-            {
-                "part": job.part,
-                "environment": given.get("environment_name", "chain" if job.part == "stopping times" else "random models"),
-                "counts": given["counts"],
-                "agent": given.get("agent", "RF-UCRL"),
-                "run": given["run"],
-                "transitions": last.get("transitions", (last.get("episodes") or 0) * H if "parameter" not in last else None),
-                "seconds": result["seconds"],
-            }
-        )
-    curves = rows["error curves"]
-    seen = [(row, s, n) for row in curves if row["visits"] is not None for s, n in enumerate(row["visits"])]
-    return {
-        "errors": [{k: v for k, v in row.items() if k != "visits"} for row in curves],
-        "visits": [
-            {k: row[k] for k in ("environment", "counts", "agent", "run", "transitions")} | {"state": s, "visits": n}
-            for row, s, n in seen
-        ],
-        "tau": rows["stopping times"],
-        "scaling": rows["scaling"],
-        "timings": timings,
-    }
+        given, rows = job.given, [{**row, "seed": job.given["seed"]} for row in result["rows"]]
+        timing = {"part": job.part, "environment": given.get("environment_name", "chain"), "transitions": None}
+        if job.part == "error curves":
+            tables["errors"] += rows
+            seen = next(row for row in rows if row["visits"] is not None)
+            tables["visits"] += [{**seen, "state": s, "visits": n} for s, n in enumerate(seen["visits"])]
+            timing["transitions"] = rows[-1]["transitions"]
+        elif job.part == "stopping times":
+            tables["tau"] += rows
+            timing["transitions"] = rows[-1]["episodes"] * H
+        else:
+            tables["scaling"] += [{**row, "bound": scaling_bound(row)} for row in rows]
+            timing["environment"] = "random models"
+        timing |= {"counts": given["counts"], "agent": given.get("agent", "RF-UCRL, geometric"), "run": given["run"]}
+        tables["timings"].append({**timing, "seed": given["seed"], "seconds": result["seconds"]})
+    return tables
 
 
-def beside_the_theorems(taus: list[dict[str, Any]], published: bool) -> list[dict[str, Any]]:
+def scaling_bound(row: dict[str, Any]) -> float:
+    """The largest tau that the paper's inequality allows where a row of `scaling` was measured."""
+    p = {**BASE, row["parameter"]: row["value"]}
+    S, A, horizon = int(p["S"]), int(p["A"]), int(p["H"])
+    setting = Setting(n_states=S, n_actions=A, horizon=horizon, initial_state=0, stationary=row["counts"] == "pooled")
+    return theory.tau_implicit(setting, p["epsilon"], p["log(1/delta)"])
+
+
+def beside_the_theorems(taus: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mean tau, the largest tau that the paper's inequality allows, and the bound as it is printed."""
     rows = []
     for counts in dict.fromkeys(row["counts"] for row in taus):
-        setting = environment("chain", published).setting(H, discount_of(published), stationary=counts == "pooled")
+        setting = environment("chain").setting(H, stationary=counts == "pooled")
         for agent in ("RF-UCRL", "BPI-UCRL"):
             for level, found in sorted(taus_of(taus, agent, counts).items()):
                 given = setting, level * H, DELTA, agent.lower()
@@ -313,14 +346,16 @@ def beside_the_theorems(taus: list[dict[str, Any]], published: bool) -> list[dic
     return rows
 
 
-def parquet(rows: list[dict[str, Any]], about: dict[str, Any]) -> bytes:
+def parquet(name: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from .. import __version__
 
-    table = pa.Table.from_pylist(rows)
+    kinds = {"int": pa.int64(), "float": pa.float64(), "": pa.string()}
+    columns = [column.partition(":") for column in COLUMNS[name].split()]
     told = {"anyreward.reproduce": json.dumps(about, sort_keys=True), "anyreward.version": __version__}
+    schema = pa.schema([(column, kinds[kind]) for column, _, kind in columns], metadata=told)
     sink = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata(told), sink, compression="zstd")
+    pq.write_table(pa.Table.from_pylist(rows, schema), sink, compression="zstd")
     return sink.getvalue()

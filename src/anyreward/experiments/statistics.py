@@ -34,10 +34,11 @@ def band(values: Sequence[float], draws: int = 2_000) -> Band:
 def smaller(values: np.ndarray) -> np.ndarray:
     """Adjusted p-values, (M, M), of "the mean of i is smaller than that of j", from M methods over the same N runs, (M, N).
 
-    Paired by run, which gives all methods the same luck. If i and j do not differ, the signs of a run's differences are as likely
-    to be the other way round, those of all pairs at once; so the largest scaled mean difference over all pairs is compared with
-    its distribution under flips of the runs' signs (Westfall & Young 1993; all 2^N flips up to 14 runs). The probability that any
-    pair is called different at level alpha though it is not is at most alpha, for all pairs together.
+    Paired by run, which gives all methods the same luck. If the methods do not differ, the signs of a run's differences are as
+    likely to be the other way round, those of all pairs at once; so the largest scaled mean difference over all pairs is compared
+    with its distribution under flips of the runs' signs (Westfall & Young 1993; all 2^N flips up to 14 runs). The probability
+    that any pair is called different at level alpha though none is, is at most alpha. "Not different" means differences that are
+    symmetric about 0: two laws of the same mean and another shape do differ, and with few runs may be told apart.
     """
     x = np.asarray(values, dtype=float)
     if x.ndim != 2 or x.shape[1] < 2:
