@@ -64,7 +64,7 @@ def test_the_published_configuration_runs_to_its_report(tmp_path, smaller_models
     assert not failures
     assert {claim.counts for claim in claims} == {"pooled"}
     assert pq.read_table(tmp_path / "theorems.parquet").num_rows == 0  # they are about other constants
-    assert "as_published" in (tmp_path / "report.html").read_text()
+    assert "published configuration" in (tmp_path / "report.html").read_text()
 
 
 def test_a_job_that_fails_leaves_no_report(tmp_path, monkeypatch, smaller_models):

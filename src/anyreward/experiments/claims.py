@@ -45,7 +45,7 @@ class Claim:
 def verdicts(tables: dict[str, Rows]) -> list[Claim]:
     """Each claim of the paper's section 6 and of its appendix A, for each way of counting."""
     claims: list[Claim] = []
-    for counts in dict.fromkeys(row["counts"] for row in tables["errors"]):
+    for counts in sorted({row["counts"] for row in tables["errors"]}):
         for name in WHERE:
             claims += error_claims(tables["errors"], name, counts)
             claims += visit_claims(visits_of(tables["visits"], name, counts), name, counts)
@@ -162,7 +162,7 @@ def error_claims(rows: Rows, name: str, counts: str) -> Iterator[Claim]:
     told = " and ".join(f"{mean:.3g}" for mean in both.mean(axis=1))
     yield Claim(
         f"{WHERE[name]}, RF-UCRL does better without the minimum in its index (without clipping).",
-        f"mean error over {span}: {told} with it; permutation test p = {p_clip:.2g}",
+        f"mean error {span}: {told} with it; permutation test p = {p_clip:.2g}",
         tested(p_clip, len(clipped)),
         name,
         counts,

@@ -50,7 +50,7 @@ def write_report(out: Path, tables: dict[str, Rows], claims: list[Claim], about:
 
 
 def counts_in(tables: dict[str, Rows]) -> list[str]:
-    return list(dict.fromkeys(row["counts"] for row in tables["errors"]))
+    return sorted({row["counts"] for row in tables["errors"]})
 
 
 def figures_of(tables: dict[str, Rows]) -> dict[str, Any]:
@@ -261,6 +261,7 @@ def page(pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim
             "<h3>Exponents of RF-UCRL's τ on random models</h3><p>Between the two last values of each parameter; clipped.</p>",
             table(("in", "measured", "of the theorem's bound at these values", "asymptotic"), powers),
         ]
+    told = json.dumps(about["budget"]) + (", the authors' published configuration" if about["as_published"] else "")
     seconds, seen = sum(row["seconds"] for row in tables["timings"]), sum(claim.verdict == "observed" for claim in claims)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Adaptive Reward-Free Exploration, reproduced</title>
@@ -268,7 +269,7 @@ def page(pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim
 td, th {{ padding: 3px 1rem 3px 0; vertical-align: top; text-align: left }} img {{ max-width: 100% }}</style></head><body>
 <h1>Adaptive Reward-Free Exploration, reproduced</h1>
 <p>{seen} of {len(claims)} claims are observed. {took / 60:.1f} minutes for this call, {seconds / 60:.1f} core minutes in all.
-anyreward {__version__}, {html.escape(json.dumps(about))}.</p>
+anyreward {__version__}, seed {about["seed"]}, {html.escape(told)}.</p>
 {"".join(parts)}
 <h2>Scaling of RF-UCRL's τ on random models</h2>{section("Scaling", pictures["scaling"], [])}
 <h2>Timings</h2>{timings(tables["timings"])}</body></html>
