@@ -6,8 +6,8 @@ states) and on the 21 x 21 grid: the error |V_hat*(s_1; r) - V*(s_1; r)| against
 on the chain the number of episodes tau at which each epsilon is certified, one run serving all of them.
 
 Everything is run twice. The paper's text counts by step, n_h(s, a); the authors' published code pools the steps, n(s, a), as the
-stationary variants of its appendix do, and that is what its figures must be about: by step, RF-UCRL certifies no epsilon of 0.65 H
-or less within 10^8 transitions.
+stationary variants of its appendix do, and that is what its figures must be about: by step, RF-UCRL certifies no epsilon of
+0.65 H or less within 10^8 transitions.
 
 Beyond the paper: BPI-UCRL with the threshold log(1/delta), which some versions of the authors' code have and which guarantees
 nothing; the same figures with `bounds="tight"`, with a quarter of the runs; and how tau depends on each parameter, on random
