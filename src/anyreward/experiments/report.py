@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..files import replace_file
-from .claims import BARE, PAPER, SIDE, Claim, Rows, errors_of, exponents, scaling_of, taus_of, visits_of
+from .claims import BARE, BEYOND, KNOWN, PAPER, SIDE, Claim, Rows, errors_of, exponents, scaling_of, taus_of, visits_of
 from .statistics import band, smaller
 
 COLOURS = {
@@ -24,9 +24,9 @@ COLOURS = {
     BARE: "yellowgreen",
     "RF-trajectory, tight": "tab:cyan",
     "BPI-UCRL, tight": "tab:olive",
-    "BPI-UCRL, tight, K known": "tab:orange",
+    KNOWN: "tab:orange",
 }
-TIGHT = ("random policy", "generative model", "RF-trajectory, tight", "BPI-UCRL, tight", "BPI-UCRL, tight, K known")
+TIGHT = ("random policy", "generative model", "RF-trajectory, tight", "BPI-UCRL, tight", KNOWN)
 THEOREMS = """<h3>Measured episodes beside the theorems</h3><p>The theorems' proofs use the minimum in the index, which these runs
 are without; for pooled counts and for BPI-UCRL their statements are those of the appendix.</p>"""
 AUTHORS = {"RF-UCRL": 19_000, "BPI-UCRL": 280}  # transitions a second of their scripts
@@ -39,7 +39,7 @@ TITLES = {
 def write_report(out: Path, tables: dict[str, Rows], claims: list[Claim], about: dict[str, Any], took: float) -> None:
     """Every figure as PNG and PDF, and `report.html`, which needs no other file."""
     pictures: dict[str, bytes] = {}
-    for name, figure in figures_of(tables).items():
+    for name, figure in figures_of(tables, about["budget"]).items():
         for kind in ("pdf", "png"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=100, metadata={"CreationDate": None} if kind == "pdf" else None)
@@ -53,14 +53,15 @@ def counts_in(tables: dict[str, Rows]) -> list[str]:
     return sorted({row["counts"] for row in tables["errors"]})
 
 
-def figures_of(tables: dict[str, Rows]) -> dict[str, Any]:
+def figures_of(tables: dict[str, Rows], budget: dict[str, int]) -> dict[str, Any]:
+    """All figures; `budget` has the transitions after which the runs of each kind ended."""
     found: dict[str, Any] = {}
     for counts in counts_in(tables):
         word = counts.replace(" ", "-")
-        found[f"chain-{word}"] = draw_chain(tables, counts, (*PAPER, BARE))
-        found[f"grid-{word}"] = draw_grid(tables, counts, (*PAPER, BARE))
-        found[f"tight-chain-{word}"] = draw_chain(tables, counts, TIGHT)
-        found[f"tight-grid-{word}"] = draw_grid(tables, counts, TIGHT)
+        found[f"chain-{word}"] = draw_chain(tables, counts, (*PAPER, BARE), budget)
+        found[f"grid-{word}"] = draw_grid(tables, counts, (*PAPER, BARE), budget)
+        found[f"tight-chain-{word}"] = draw_chain(tables, counts, TIGHT, budget)
+        found[f"tight-grid-{word}"] = draw_grid(tables, counts, TIGHT, budget)
     found["scaling"] = draw_scaling(tables["scaling"], counts_in(tables))
     return found
 
@@ -91,7 +92,7 @@ def logarithmic(axis: Any) -> None:
     axis.grid(alpha=0.3)
 
 
-def draw_chain(tables: dict[str, Rows], counts: str, agents: tuple[str, ...]) -> Any:
+def draw_chain(tables: dict[str, Rows], counts: str, agents: tuple[str, ...], budget: dict[str, int]) -> Any:
     """The four panels of the paper's figure 2: error, visits, and the stopping times of both algorithms."""
     figure = _figure(11, 8)
     (error, visits), (rf, bpi) = figure.subplots(2, 2)
@@ -99,18 +100,13 @@ def draw_chain(tables: dict[str, Rows], counts: str, agents: tuple[str, ...]) ->
     seen = visits_of(tables["visits"], "chain", counts)
     for agent in agents:
         visits.plot(seen[agent].mean(axis=0), color=COLOURS[agent], label=agent, drawstyle="steps-mid")
-    n = next(row["transitions"] for row in tables["visits"] if row["environment"] == "chain")
     logarithmic(visits)
-    visits.set(xlabel="state", ylabel="visits", xscale="linear", title=f"Visits of each state at n = {n:,}, mean over runs")
+    title = f"Visits of each state at n = {budget['chain_visits']:,}, mean over runs"
+    visits.set(xlabel="state", ylabel="visits", xscale="linear", title=title)
     certified = [agent for agent in agents[2:] if agent != BARE]
-    for axis, some in ((rf, certified[:1]), (bpi, certified[1:])):
-        draw_taus(axis, {agent: taus_of(tables["tau"], agent, counts) for agent in some}, budget_of(tables, some[0]))
+    for axis, some, end in ((rf, certified[:1], budget["tau_rf"]), (bpi, certified[1:], budget["tau_bpi"])):
+        draw_taus(axis, {agent: taus_of(tables["tau"], agent, counts) for agent in some}, end)
     return figure
-
-
-def budget_of(tables: dict[str, Rows], agent: str) -> int:
-    """The transitions after which a run gave up."""
-    return max(row["transitions"] for row in tables["timings"] if (row["part"], row["agent"]) == ("stopping times", agent))
 
 
 def draw_errors(axis: Any, tables: dict[str, Rows], name: str, counts: str, agents: Iterable[str]) -> None:
@@ -124,9 +120,9 @@ def draw_errors(axis: Any, tables: dict[str, Rows], name: str, counts: str, agen
     axis.legend()
 
 
-def draw_taus(axis: Any, of_agents: dict[str, dict[float, np.ndarray]], budget: int) -> None:
+def draw_taus(axis: Any, of_agents: dict[str, dict[float, np.ndarray]], end: int) -> None:
     """E[tau | tau before the end] against epsilon / H, beside 1/epsilon^2 through the last point that all runs reached."""
-    title = f"E[τ | τ before n = {budget:,}]"
+    title = f"E[τ | τ before n = {end:,}]"
     logarithmic(axis)
     axis.set(xlabel="ε / H", ylabel="episodes τ", title=title)
     widest = 0.0
@@ -147,7 +143,7 @@ def draw_taus(axis: Any, of_agents: dict[str, dict[float, np.ndarray]], budget: 
     axis.legend(title="dotted: 1/ε²; open: by some of the runs only")
 
 
-def draw_grid(tables: dict[str, Rows], counts: str, agents: tuple[str, ...]) -> Any:
+def draw_grid(tables: dict[str, Rows], counts: str, agents: tuple[str, ...], budget: dict[str, int]) -> Any:
     """The paper's figure 3: error, and where the agents have been."""
     figure = _figure(11, 7.5)
     left, right = figure.subfigures(1, 2)
@@ -162,8 +158,8 @@ def draw_grid(tables: dict[str, Rows], counts: str, agents: tuple[str, ...]) -> 
         image = axis.imshow(maps[agent], cmap="viridis", vmin=0.0, vmax=most)
         axis.plot(16, 16, "r+")
         axis.set(title=agent, xticks=[], yticks=[])
-    n = next(row["transitions"] for row in tables["visits"] if row["environment"] == "grid")
-    right.colorbar(image, ax=list(axes), location="bottom", label=f"log10(1 + mean visits) at n = {n:,}; + is the reward")
+    label = f"log10(1 + mean visits) at n = {budget['grid_visits']:,}; + is the reward"
+    right.colorbar(image, ax=list(axes), location="bottom", label=label)
     return figure
 
 
@@ -195,6 +191,15 @@ def section(title: str, picture: bytes, claims: list[Claim]) -> str:
         return shown
     lines = [(claim.verdict, claim.text, claim.source, claim.measured) for claim in claims]
     return shown + table(("verdict", "claim", "from", "measured"), lines)
+
+
+def at_a_glance(claims: list[Claim], modes: list[str]) -> str:
+    """Every claim in a line, with its verdict for each way of counting."""
+    found = {(claim.text, claim.counts): claim.verdict for claim in claims}
+    texts = dict.fromkeys((claim.text, claim.source) for claim in claims)
+    return table(
+        ("claim", "from", *modes), [(text, source, *(found[text, counts] for counts in modes)) for text, source in texts]
+    )
 
 
 def better(rows: Rows, counts: str) -> str:
@@ -261,15 +266,18 @@ def page(pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim
             "<h3>Exponents of RF-UCRL's τ on random models</h3><p>Between the two last values of each parameter; clipped.</p>",
             table(("in", "measured", "of the theorem's bound at these values", "asymptotic"), powers),
         ]
+    paper = [claim for claim in claims if claim.source != BEYOND]
     told = json.dumps(about["budget"]) + (", the authors' published configuration" if about["as_published"] else "")
-    seconds, seen = sum(row["seconds"] for row in tables["timings"]), sum(claim.verdict == "observed" for claim in claims)
+    seconds, seen = sum(row["seconds"] for row in tables["timings"]), sum(claim.verdict == "observed" for claim in paper)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Adaptive Reward-Free Exploration, reproduced</title>
 <style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #222 }}
 td, th {{ padding: 3px 1rem 3px 0; vertical-align: top; text-align: left }} img {{ max-width: 100% }}</style></head><body>
 <h1>Adaptive Reward-Free Exploration, reproduced</h1>
-<p>{seen} of {len(claims)} claims are observed. {took / 60:.1f} minutes for this call, {seconds / 60:.1f} core minutes in all.
+<p>{seen} of {len(paper)} claims of the paper are observed.
+{took / 60:.1f} minutes for this call, {seconds / 60:.1f} core minutes in all.
 anyreward {__version__}, seed {about["seed"]}, {html.escape(told)}.</p>
+{at_a_glance(claims, counts_in(tables))}
 {"".join(parts)}
 <h2>Scaling of RF-UCRL's τ on random models</h2>{section("Scaling", pictures["scaling"], [])}
 <h2>Timings</h2>{timings(tables["timings"])}</body></html>
