@@ -1,6 +1,6 @@
 # make demo    set everything up and run the main job
 # make test    set everything up and run the tests
-# make reproduce    set everything up and run the paper's experiments with its budgets, about half an hour on two cores
+# make reproduce    set everything up and run the paper's experiments with its budgets, less than half an hour on two cores
 PYTHON ?= python3
 BIN := .venv/bin
 
