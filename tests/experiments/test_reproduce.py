@@ -13,6 +13,7 @@ import pytest
 
 import anyreward as ar
 from anyreward.experiments import reproduce as experiment
+from anyreward.experiments.claims import verdicts
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
 TINY = experiment.Budget(2, 1, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000)
@@ -147,6 +148,24 @@ def test_errors_are_those_of_planning_on_the_counts(counts):
     assert 2 * rows[-1]["bound"] == pytest.approx(atlas.certificate.epsilon)
     assert sum(row["visits"] is not None for row in rows) == 1
     assert np.sum(next(row["visits"] for row in rows if row["visits"] is not None)) == 1_000
+
+
+def test_the_documentation_says_what_the_data_say():
+    """The tables of the full run that are kept with the documentation give the verdicts that it prints."""
+    docs = Path(__file__).parents[2] / "docs"
+    read = {name: pq.read_table(docs / "reproduced" / f"{name}.parquet") for name in experiment.COLUMNS}
+    about = json.loads(read["errors"].schema.metadata[b"anyreward.reproduce"])
+    assert (about["budget"], about["as_published"]) == (vars(experiment.FULL), False)
+    lines = (docs / "reproduction.md").read_text().splitlines()
+    page = (docs / "reproduced" / "report.html").read_text()
+    claims = verdicts({name: table.to_pylist() for name, table in read.items()})
+    for claim in claims:
+        line = next(line for line in lines if line.startswith(f"| {claim.text} |"))
+        _, _, source, *of_counts, _ = (cell.strip(" *") for cell in line.split("|"))
+        assert source == claim.source
+        assert of_counts[experiment.COUNTS.index(claim.counts)] == claim.verdict.lower()
+        assert html.escape(claim.measured) in page
+    assert len(claims) == 60
 
 
 @pytest.mark.slow
