@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -81,6 +82,18 @@ def test_a_file_that_is_not_the_jobs_own_does_not_count(tmp_path, damage):
 
     assert run(noted, [Square(2), Square(3)], tmp_path)[0] == [{"square": 4}, {"square": 9}]
     assert done == [Square(2)]
+
+
+def test_other_code_is_another_version(monkeypatch, tmp_path):
+    before = jobs.version()
+    shutil.copytree(jobs.PACKAGE, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(jobs, "PACKAGE", tmp_path / "copy")
+    for name, same in (("experiments/report.py", True), ("kernels/rf.py", False)):
+        with open(tmp_path / "copy" / name, "a") as file:
+            file.write("# more")
+        jobs.version.cache_clear()
+        assert (jobs.version() == before) == same
+    jobs.version.cache_clear()
 
 
 def test_an_interruption_does_not_wait_for_the_rest(tmp_path):

@@ -1,7 +1,8 @@
 """Jobs on any executor, each kept in a file as soon as it is done.
 
 A job is a frozen dataclass of plain values. Its result is a JSON value that depends on the job alone, so it may be computed
-anywhere and in any order, and what a file has need not be computed again. Nothing here schedules work: that is the executor's.
+anywhere and in any order, and what a file has need not be computed again, unless the code has changed. Nothing here schedules
+work: that is the executor's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from typing import Any
 from .. import __version__
 from ..files import replace_file
 
+PACKAGE = Path(__file__).parents[1]
+PRESENTING = ("claims.py", "report.py", "plots.py", "cli.py", "cli_experiments.py", "progress.py")
 Outcome = tuple[int, Any, Exception | None]  # number of the job, its result, and what went wrong
 
 
@@ -36,6 +40,13 @@ class Failure:
 def key_of(job: Any) -> str:
     """A name for the file of a job."""
     return hashlib.sha256(_told(job).encode()).hexdigest()[:24]
+
+
+@cache
+def version() -> str:
+    """Of the code that computes results, whatever presents them."""
+    files = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name not in PRESENTING]
+    return f"{__version__}+{hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()[:16]}"
 
 
 def run_jobs(
@@ -158,7 +169,7 @@ def _told(job: Any) -> str:
 
 
 def _keep(folder: Path, job: Any, result: Any) -> None:
-    kept = {"job": _told(job), "version": __version__, "result": result}
+    kept = {"job": _told(job), "version": version(), "result": result}
     replace_file(folder / f"{key_of(job)}.json", json.dumps(kept, sort_keys=True).encode())
 
 
@@ -166,6 +177,6 @@ def _kept(folder: Path, job: Any) -> Any:
     """The result of a job that was done before; a file that is damaged, or of another job or version, does not count."""
     try:
         kept = json.loads((folder / f"{key_of(job)}.json").read_bytes())
-        return kept["result"] if (kept["job"], kept["version"]) == (_told(job), __version__) else None
+        return kept["result"] if (kept["job"], kept["version"]) == (_told(job), version()) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
