@@ -339,6 +339,15 @@ def test_a_smaller_epsilon_goes_on_from_a_checkpoint(tmp_path):
 
 # --- Ctrl-C ---
 
+
+@pytest.fixture(autouse=True)
+def ctrl_c_interrupts():
+    """Whatever was inherited: the background jobs of a script ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 INTERRUPTIBLE = """
 import signal, sys, time
 import anyreward as ar
