@@ -354,7 +354,6 @@ import anyreward as ar
 from anyreward.explore import Interrupted
 from tests.test_checkpoint import go
 assert issubclass(Interrupted, KeyboardInterrupt)
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was inherited: a shell's background jobs ignore it
 go(sys.argv[1], None, 0.01)
 import anyreward.world as world
 for kind in (world.KnownModel, world.Environment):

@@ -55,6 +55,12 @@ def test_a_row_is_what_explore_gives():
     assert row["episodes"] == 60
 
 
+def test_a_model_pays_also_where_the_reward_is_to_be_observed():
+    it = config(algorithms=["bpi-ucrl:rewards='random'", "bpi-ucrl:rewards='observed'"], seeds=1)
+    for cell in sweep.cells(it):
+        assert sweep.run_cell(cell)["episodes"] == 60
+
+
 def test_the_table_has_its_configuration_in_it(table, tmp_path):
     (tmp_path / "it.parquet").write_bytes(table)
     read = pq.read_table(tmp_path / "it.parquet")
@@ -115,6 +121,12 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
         ({"seeds": True}, "seeds is True"),
         ({"colour": "red"}, "key 'colour'"),
         ({"algorithms": ["random", "random"]}, "twice"),
+        (
+            {"algorithms": ["euler"], "parameters": {"horizon": 4, "max_episodes": 5, "discount": [1.0, 0.9]}},
+            "euler cannot be run",
+        ),
+        ({"parameters": {"horizon": 4, "max_episodes": 5, "delta": 1.5}}, "delta is 1.5"),
+        ({"parameters": {"horizon": 4, "max_episodes": 5, "bounds": "loose"}}, "loose"),
     ],
 )
 def test_everything_is_validated_before_anything_runs(tmp_path, changes, names):

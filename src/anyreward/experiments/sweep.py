@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from .. import envs
+from ..algorithms import ALGORITHMS
 from ..explore import explore
 from ..files import check_writable, replace_file
 from ..planning import backward_induction
@@ -104,6 +105,7 @@ def cells(config: dict[str, Any]) -> list[Cell]:
             for choice in choices:
                 if kind.needs_budget and "max_episodes" not in choice and "budget" not in options:
                     raise ValueError(f"{algorithm} has to know the number of episodes beforehand: give max_episodes.")
+                _try(kind, options, mdp, choice, algorithm)
                 for replicate, number in enumerate(numbers):
                     where, how = json.dumps(environment, sort_keys=True), json.dumps(choice, sort_keys=True)
                     found.append(Cell(algorithm, where, how, replicate, number))
@@ -121,8 +123,6 @@ def _listed(config: dict[str, Any], key: str) -> list[Any]:
 
 
 def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
-    from ..algorithms import ALGORITHMS
-
     name, options = parsed(entry)
     kind = ALGORITHMS[name]
     known: set[str] = set()
@@ -133,6 +133,20 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
     if wrong:
         raise ValueError(f"{entry} has the option {wrong[0]!r}, which {name} does not have.")
     return kind, options
+
+
+def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
+    """Makes an explorer as a cell will, so that what it has against its parameters is known before anything runs."""
+    given = {key: choice[key] for key in ("delta", "bounds") if key in choice} | options
+    given |= {"reward": mdp.reward} if kind.needs_reward else {}
+    given |= {"budget": max(1, choice["max_episodes"])} if kind.needs_budget and "budget" not in options else {}
+    setting = mdp.setting(
+        choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
+    )
+    try:
+        kind(setting, **given)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"{entry} cannot be run with {json.dumps(choice, sort_keys=True)}: {problem}") from None
 
 
 def _environment(entry: dict[str, Any]) -> Any:
@@ -159,6 +173,8 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     mdp = _environment(environment)
     name, options = parsed(cell.algorithm)
     horizon = parameters.pop("horizon")
+    if ALGORITHMS[name].needs_reward:
+        options = {"reward": mdp.reward, **options}
     atlas = explore(mdp, horizon, algorithm=name, seed=cell.seed, progress=False, **parameters, **options)
     error = None
     if mdp.reward is not None:

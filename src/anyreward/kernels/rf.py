@@ -115,7 +115,7 @@ def sweep(
         empty = min(cap, weight * blank + discount * mean)
         unvisited[h] = empty
         total, count = 0.0, 0
-        if len(head) == 1:  # pooled: all nodes but s_0, in their order in memory, which is twice as fast as following them
+        if len(head) == 1:  # pooled: all nodes but s_0, in their order in memory, 10% faster than following them
             for node in range(np.uint64(1), np.uint64(used[NODES])):
                 total += sweep_node(
                     state, known, first, size, target, seen, radius, scale, A, node, weight, cap, empty,
