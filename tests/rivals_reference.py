@@ -243,27 +243,28 @@ def l1_largest(q: np.ndarray, f: np.ndarray, d: float) -> float:
 
 
 def ucrl2_radius(visits: int, S: int, A: int, t: int, delta: float) -> float:
-    """sqrt(14 S log(2 A t / delta) / max(1, n)). Jaksch, Ortner, Auer 2010, equation (4)."""
-    return math.sqrt(14 * S * math.log(2 * A * max(1, t) / delta) / max(1, visits))
+    """sqrt(14 S log(2 A t / delta) / max(1, n)). Jaksch, Ortner, Auer 2010, equation (4). The first transition is at t = 1."""
+    return math.sqrt(14 * S * math.log(2 * A * t / delta) / max(1, visits))
 
 
 def ucrl2(
     n: np.ndarray, r: np.ndarray, delta: float, gamma: float = 1.0, t: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """UCRL2's L1 balls with backward induction: Q_up, V_up, Q_lo, V_lo. t is how many transitions were seen, sum of n if None.
+    """UCRL2's L1 balls with backward induction: Q_up, V_up, Q_lo, V_lo. t - 1 transitions were seen, the sum of n if t is None.
 
         Q_up = r + gamma max_{||p - p_hat||_1 <= d(n)} p.V_up,  Q_lo with min and V_lo;  V = max_a Q
     Weissman et al. 2003: P(||p_hat - p||_1 >= x) <= 2^S exp(-n x^2 / 2) at one n, so a ball misses with probability at
-    most x^S, x = 2 (2At/delta)^-7 <= 1/64. By step there are SAH balls and t counts, H <= t after one episode, and
-    S x^S <= 2 x^2 for S >= 2: at most 2 A t^2 x^2 at time t, which sums over t to less than delta/1000. So the radius
-    serves as it is, with S the number of successors, not S H. S = 1: nothing to miss. n = 0: d > 2, the whole simplex.
+    most x^S, x = 2 (2At/delta)^-7 <= 1/64. By step there are SAH laws, SAH + 1 with a random start, which is at most SAt as
+    t > H after one episode, and fewer than t counts. S x^S <= 2 x^2 for S >= 2: at most 2 A t^2 x^2 at time t, which sums
+    over t to less than delta/1000. So the radius serves as it is, with S the number of successors, not S H. S = 1: nothing
+    to miss. n = 0: d > 2, the whole simplex.
     On that event Q_lo <= Q* <= Q_up, and the greedy policy of Q_lo is worth at least V_lo, for all rewards at once.
     """
     S, A = n.shape[-3:-1]
-    seen = int(n.sum()) if t is None else t
+    now = int(n.sum()) + 1 if t is None else t
 
     def largest(row: np.ndarray, f: np.ndarray) -> float:
-        return l1_largest(p_hat(row), f, ucrl2_radius(int(row.sum()), S, A, seen, delta))
+        return l1_largest(p_hat(row), f, ucrl2_radius(int(row.sum()), S, A, now, delta))
 
     return optimistic(n, r, gamma, largest)
 

@@ -316,9 +316,30 @@ def test_balls_hold_the_optimal_value_and_the_cautious_policy(gamma, stationary)
 
 def test_the_radius_of_ucrl2_and_the_simplex():
     assert rivals.ucrl2_radius(700, 5, 3, 1000, 0.1) == pytest.approx(math.sqrt(0.1 * math.log(60000)), rel=1e-12)
-    assert rivals.ucrl2_radius(0, 2, 1, 0, 0.999) > 2
-    total = sum(2 * A * t**2 * (2 * (2 * A * t / 0.999) ** -7) ** 2 for A in (1,) for t in range(1, 1000))
-    assert total < 0.999 / 1000  # the union bound of the docstring
+    assert rivals.ucrl2_radius(0, 2, 1, 1, 0.999) > 2
+
+
+def test_ucrl2_counts_its_transitions_from_1():
+    """t = 1 before the first one: after 10^4 episodes of H steps the logarithm is of 2 A (10^4 H + 1) / delta."""
+    H, S, A, delta = 3, 2, 2, 0.5
+    n, r = np.zeros((H, S, A, S), int), np.zeros((H, S, A))
+    n[[0, 1, 2], 0, 0, 0] = 10**4  # many visits, so that the radius is small
+    r[-1, 1] = 1.0
+    radius = math.sqrt(14 * S * math.log(2 * A * (H * 10**4 + 1) / delta) / 10**4)
+    assert radius < 1
+    Q_up = rivals.ucrl2(n, r, delta)[0]
+    assert Q_up[1, 0, 0] == pytest.approx(radius / 2, rel=1e-12)  # what can move to the state that pays at the last step
+
+
+def test_the_union_bound_of_ucrl2():
+    """Laws times counts times what one ball misses, over all times, with a random start: the docstring's inequalities."""
+    for S, A, H, delta in itertools.product((2, 3, 10), (1, 4), (1, 5), (0.999, 0.1)):
+        miss = {t: (2 * (2 * A * t / delta) ** -7) ** S for t in range(H + 1, 3000, H)}  # after 1, 2, ... episodes
+        for t in (H + 1, 2 * H + 1):  # Weissman et al. at the radius, whatever the count
+            radius = rivals.ucrl2_radius(7, S, A, t, delta)
+            assert 2**S * math.exp(-7 * radius**2 / 2) == pytest.approx(miss[t], rel=1e-9)
+        all_balls = sum((S * A * H + 1) * (t - 1) * miss[t] for t in miss)
+        assert all_balls <= sum(2 * A * t**2 * miss[t] ** (2 / S) for t in miss) < delta / 1000
 
 
 # --- Optimistic Q-learning ---

@@ -24,11 +24,11 @@ def sigma(k: int, discount: float = 1.0) -> float:
 def beta(n: float, setting: Setting, delta: float) -> float:
     """The threshold: log(2 S A H / delta) + (S-1) log(e (1 + n/(S-1))), with S A in place of S A H when stationary; n visits.
 
-    A random start is one law more. For S = 1 the second term is 0.
+    A random start is one law more. S - 1 is one less than the outcomes that a transition can have (`Setting.n_outcomes`); if it
+    is 0, so is the second term.
     """
-    m = setting.n_states - 1
-    first = log(2 * setting.n_rows / probability(delta, "delta"))
-    return first + (m * log(e * (1 + n / m)) if m else 0.0)
+    m = setting.n_outcomes - 1
+    return _first_term(setting, delta) + (m * log(e * (1 + n / m)) if m else 0.0)
 
 
 def inversion(a: float, b: float, c: float, d: float, gap: float) -> float:
@@ -38,47 +38,94 @@ def inversion(a: float, b: float, c: float, d: float, gap: float) -> float:
 
 
 def tau_bound(setting: Setting, epsilon: float, delta: float, algorithm: str = "rf-ucrl") -> float:
-    """Theorem 1 (`"rf-ucrl"`), Theorem 2 (`"bpi-ucrl"`) or, in a stationary setting, the bound of the appendix.
+    """A bound on tau that is proved, also for random starts: `tau_implicit` made explicit by the inversion lemma.
 
-    tau <= C S A / epsilon^2 beta(tau), C = 144 (1 + sqrt(2))^2 sigma_H^4, or 64 for BPI-UCRL; stationary: sigma_H^2 H in place of
-    sigma_H^4 and beta(H tau). Then the inversion lemma. (What is printed simplifies the lemma's log(e + e X^2/(S-1)) to
-    1 + 2 log X, which for S = 2 is slightly too little; here the lemma stands as it is. The paper states the stationary bound for
-    RF-UCRL.)
+    It is the paper's Theorem 1 (`"rf-ucrl"`), its Theorem 2 (`"bpi-ucrl"`) or, in a stationary setting, the bound of its
+    appendix:
+
+        by step      tau <= C beta(tau)       C = 144 (1 + sqrt(2))^2 S A sigma_H^4 / epsilon^2
+        stationary   tau <= C beta(H tau)     C = 144 (1 + sqrt(2))^2 S A sigma_H^2 H / epsilon^2
+
+    with 64 in place of 144 for BPI-UCRL. A random start is one law more in beta and changes nothing else. All this is about the
+    clipped index with the paper's radii, brought up to date after every episode (`replan="every"`), and, for BPI-UCRL, about a
+    reward that is known or always the same. `tau_printed` is what the paper prints, and says where that differs.
+
+    Proof. The paper's own is about counts by step and a fixed start. Its stationary proof has two gaps: Lemma 19 of Jaksch et al.
+    is not about pairs that an episode may visit more than once, and the visits of H steps together deviate by H times a
+    logarithm, not by one. This proof mends both, and it covers random starts and rewards on arrival.
+
+    Let M = 1 and b = log(2 S A H / delta) by step, M = H and b = log(2 S A / delta) when stationary. A pair has had n visits
+    after t episodes, n' were to be expected of the policies that were played, and z are to be expected in the next episode. Let
+    g(n) = min(1, sqrt(8 beta(n) / n)).
+
+    1. On the event of `beta`, of probability 1 - delta/2, E_h <= sigma_{H-h+1} g(n) + gamma p.E_{h+1} along the greedy policy:
+       the bonus is one radius, to replace p_hat by p costs another, both have a weight of at most sigma_{H-h+1}, and E_h is
+       clipped there. The state s_0 in front of a random start has E_0 <= sigma_H g(t) + P_0.E_1. The same holds for V_up - V_lo
+       in place of E: each of the two moves by at most sigma times the total variation between p and another law of the ball.
+    2. So tau epsilon/2, or tau epsilon for BPI-UCRL, is at most the sum over t < tau of sigma_H g(t), if the start is random, and
+       of z g(n), over all pairs: by step with weights gamma^(h-1) sigma_{H-h+1}, whose sum over h is at most sigma_H^2, and when
+       stationary with weight sigma_H, the largest of them.
+    3. With probability 1 - delta/2, n >= n'/2 - M b for all pairs and t: the mean of exp(-x) is at most exp(-p/2) if x in [0, 1]
+       has mean p, so Ville's inequality bounds the sums of p/2 - x by b, where x is the visits of an episode divided by M.
+    4. For one pair, z g(n) sums to at most 8 M b + M <= 8.73 M b while n' < 8 M b. From then on n >= 3 n'/8 and z <= n'/(8 b), so
+       z / sqrt(n') is at most 1 + sqrt(1 + 1/(8 b)) times what sqrt(n') grows by, and z g(n) sums to at most 9.45 sqrt(beta n').
+       (b >= log 4.) The n' of a step, or of all when stationary, sum to M tau, so by Cauchy-Schwarz the sum over pairs is at most
+       8.73 S A M b + 9.45 sqrt(S A M beta tau). The sum of g(t) is at most 2 sqrt(8 beta tau).
+    5. If tau > 0 then epsilon < 2 sigma_H, since no index exceeds sigma_H. So x = 12 (1 + sqrt(2)) sqrt(tau / (C beta)) satisfies
+       x^2 <= 35 + (18.9 + 8) x, where 8 is for the start. Hence x <= 28.2 < 12 (1 + sqrt(2)), that is tau <= C beta. BPI-UCRL has
+       epsilon where RF-UCRL has epsilon/2, so even 36 in place of 64 would do. (If S A = 1, then n = n' and x^2 <= 6 + 22.7 x.)
+
+    So sigma_H^2 is the weight of a step, squared. By step there is another sigma_H^2, the square of how many steps there are,
+    discounted; when stationary there is H instead, as the visits of the H steps count together.
     """
-    C = _constant(setting, algorithm) / positive(epsilon, "epsilon") ** 2
-    m = setting.n_states - 1
-    a, longer = log(2 * setting.n_rows / probability(delta, "delta")), setting.horizon if setting.stationary else 1
-    if m == 0:
-        return C * a
-    return inversion(a, m, e, e * longer / m, 1 / sqrt(C))
+    C, m = _constant(setting, epsilon, algorithm), setting.n_outcomes - 1
+    first = _first_term(setting, delta)
+    return inversion(first, m, e, e * _visits(setting) / m, 1 / sqrt(C)) if m else C * first
 
 
 def tau_printed(setting: Setting, epsilon: float, delta: float, algorithm: str = "rf-ucrl") -> float:
-    """The same as it is printed in the theorems; needs S >= 2."""
-    C = _constant(setting, algorithm) / positive(epsilon, "epsilon") ** 2
-    m, H = setting.n_states - 1, setting.horizon if setting.stationary else 1
-    a = log(2 * setting.n_rows / probability(delta, "delta"))
-    inner = C * sqrt(H) * (a + m * (sqrt(e) + sqrt(H * e / m)))
-    return C * (a + 2 * m * log(inner) + m)
+    """The bound as the paper prints it, which is not quite what is proved (`tau_bound`); needs S >= 2.
+
+    Stationary, the paper's proof ends with sigma_H^2 H and its statement has H^3: more if there is a discount, the same if not.
+    The print simplifies the inversion lemma's log(e + e X^2/(S-1)) to 1 + 2 log X, which is slightly too little for S = 2. It has
+    the stationary bound for RF-UCRL and says that BPI-UCRL's follows in the same way; here that is 64 in place of 144. It has a
+    fixed start, without loss of generality; here a random start is one law more, as in `beta`.
+    """
+    m, H = setting.n_outcomes - 1, _visits(setting)
+    if m == 0:
+        raise ValueError("n_states is 1: the printed bound divides by S - 1; use tau_bound.")
+    C = _constant(setting, epsilon, algorithm, setting.horizon**3 if setting.stationary else None)
+    first = _first_term(setting, delta)
+    inner = C * sqrt(H) * (first + m * (sqrt(e) + sqrt(H * e / m)))
+    return C * (first + 2 * m * log(inner) + m)
 
 
 def tau_implicit(setting: Setting, epsilon: float, delta: float, algorithm: str = "rf-ucrl") -> float:
-    """The largest tau with tau <= C S A / epsilon^2 beta(tau), or beta(H tau) when stationary: what the theorems invert."""
-    C = _constant(setting, algorithm) / positive(epsilon, "epsilon") ** 2
-    longer = setting.horizon if setting.stationary else 1
-    tau = tau_bound(setting, epsilon, delta, algorithm)
-    for _ in range(200):  # from above, C beta is increasing and concave: the fixed point is approached from above
-        tau = C * beta(longer * tau, setting, delta)
+    """The largest tau with tau <= C beta(tau), or beta(H tau) when stationary: what `tau_bound` proves and then inverts."""
+    C, tau = _constant(setting, epsilon, algorithm), tau_bound(setting, epsilon, delta, algorithm)
+    for _ in range(200):  # C beta is increasing and concave, and positive at 0: it has one fixed point, and this goes there
+        tau = C * beta(_visits(setting) * tau, setting, delta)
     return tau
 
 
-def _constant(setting: Setting, algorithm: str) -> float:
+def _constant(setting: Setting, epsilon: float, algorithm: str, power: float | None = None) -> float:
+    """C of `tau_bound`, or with another power of H."""
     if algorithm not in ("rf-ucrl", "bpi-ucrl"):
         raise ValueError(f"algorithm is {algorithm!r}: there are bounds for 'rf-ucrl' and 'bpi-ucrl'.")
     top = float(setting.sigma[-1])
-    power = top**2 * setting.horizon if setting.stationary else top**4
-    leading = RF_UCRL if algorithm == "rf-ucrl" else BPI_UCRL
-    return leading * (1 + sqrt(2)) ** 2 * power * setting.n_states * setting.n_actions
+    if power is None:
+        power = top**2 * setting.horizon if setting.stationary else top**4
+    leading = (RF_UCRL if algorithm == "rf-ucrl" else BPI_UCRL) * (1 + sqrt(2)) ** 2
+    return leading * power * setting.n_states * setting.n_actions / positive(epsilon, "epsilon") ** 2
+
+
+def _first_term(setting: Setting, delta: float) -> float:
+    return log(2 * setting.n_rows / probability(delta, "delta"))
+
+
+def _visits(setting: Setting) -> int:
+    """How often an episode can visit one law."""
+    return setting.horizon if setting.stationary else 1
 
 
 RATES: dict[tuple[str, str, str], tuple[Callable[[float, float, float, float, float], float], str]] = {

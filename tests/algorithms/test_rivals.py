@@ -266,7 +266,7 @@ def test_both_bounds_of_ucrl_are_of_the_beginning_of_the_phase(name, stationary,
     explorer = phased(name, setting, r)
     states, actions = played(mdp, setting, N, seed=9)
     n = np.zeros((H, S, A, S), int)
-    begun, phases, t_begun = n.copy(), 0, 0
+    begun, phases, t_begun = n.copy(), 0, 1  # the first transition is at t = 1
     for b in range(N):
         if compiled:
             states[b], actions[b] = mdp.rollout(explorer.ask(), seed=rng)
@@ -276,7 +276,7 @@ def test_both_bounds_of_ucrl_are_of_the_beginning_of_the_phase(name, stationary,
         steps = np.zeros(H, int) if stationary else np.arange(H)
         at = steps, states[b, :-1], actions[b]
         if ((now - then)[at] >= np.maximum(1, then[at])).any():
-            begun, phases, t_begun = n.copy(), phases + 1, (b + 1) * H
+            begun, phases, t_begun = n.copy(), phases + 1, (b + 1) * H + 1
     if not compiled:
         for part in range(0, N, 777):
             explorer.tell(states[part : part + 777], actions[part : part + 777])
@@ -296,6 +296,18 @@ def test_both_bounds_of_ucrl_are_of_the_beginning_of_the_phase(name, stationary,
     assert explorer.own_epsilon < 0.9 * setting.sigma[-1]
     recommended = np.take_along_axis(lo, explorer.recommendation[..., None], axis=2)[..., 0]
     np.testing.assert_allclose(recommended, V_lo[:-1], atol=2e-9)
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_ucrl2_counts_its_transitions_from_1(stationary):
+    """After one episode of H = 3 steps t is 4, for the laws of pairs and for that of the start."""
+    S, A, delta = 5, 2, 0.2
+    setting = ar.Setting(n_states=S, n_actions=A, horizon=3, stationary=stationary)
+    explorer = ar.ALGORITHMS["ucrl2"](setting, np.zeros(S), delta=delta)
+    explorer.tell([0, 1, 2, 3], [0, 1, 0])
+    n, radius = explorer.counts._table.n, explorer._sides.radius
+    assert n.sum() == 4  # each of 3 pairs once, and the start
+    np.testing.assert_allclose(radius[n > 0], slow.ucrl2_radius(1, S, A, 4, delta), rtol=1e-12)
 
 
 def test_the_policy_of_ucrl_stays_within_a_phase():

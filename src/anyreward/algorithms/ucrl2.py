@@ -1,11 +1,15 @@
 """UCRL2 (Jaksch, Ortner & Auer 2010), in its finite-horizon form with known rewards; see `phased`.
 
-    ball: ||p - p_hat||_1 <= sqrt(14 S log(2 A t / delta) / max(1, n)),   t transitions when the phase began
+    ball: ||p - p_hat||_1 <= sqrt(14 S log(2 A t / delta) / max(1, n)),   t - 1 transitions before the phase
+
+As in the original, t counts from 1. S is how many outcomes a transition can have.
 
 Guarantee: regret, D S sqrt(A T) in the original. On a finite horizon: all laws lie in their balls at all times with probability
-1 - delta, also with a count for each step. (Weissman et al. 2003: one ball misses with probability at most x^S, x = 2 (2 A
-t/delta)^-7; there are at most S A H t of them at time t with H <= t, and S x^S <= 2 x^2 for S >= 2, which sums to less than
-delta.) The radius was read in a public implementation. So V_up - V_lo certifies the recommendation.
+1 - delta, also with a count for each step and a random start. (Weissman et al. 2003: one ball misses with probability at most
+x^S, x = 2 (2 A t/delta)^-7 <= 1/64. At time t there are at most S A H + 1 <= S A t laws, since t > H once there are data, and
+fewer than t counts. As S x^S <= 2 x^2 for S >= 2, some ball misses at time t with probability at most 2 A t^2 x^2, which sums to
+less than delta. If S = 1, nothing can miss.) The radius was read in a public implementation. So V_up - V_lo certifies the
+recommendation.
 """
 
 from __future__ import annotations

@@ -16,14 +16,17 @@ from .table import EPISODES, NODES, has_room, is_known, record_episode, row_of
 
 @loop
 def replan(table, sides, rewards, constants, level, scale, started, g):
-    """Begins a phase. `level` is C of KL radii C/n, or log(2 A / delta) of the L1 radii sqrt(14 S (level + log t) / n)."""
+    """Begins a phase. `level` is C of KL radii C/n, or log(2 A / delta) of the L1 radii sqrt(14 S (level + log t) / n).
+
+    t is the number of the transition that comes next, from 1.
+    """
     A, S = constants.n_actions, constants.n_states
-    t = log(max(1.0, float(table.used[EPISODES]) * constants.horizon))
+    log_t = log(float(table.used[EPISODES]) * constants.horizon + 1.0)
     for row in range(table.used[NODES] * A):
         n = float(table.n[row])
         started[row] = table.n[row]
         if n > 0.0:
-            sides.radius[row] = scale * (sqrt(14.0 * S * (level + t) / n) if constants.l1 else level / n)
+            sides.radius[row] = scale * (sqrt(14.0 * S * (level + log_t) / n) if constants.l1 else level / n)
             if row >= A and is_known(table.known, A, table.state[row // A], row % A):
                 sides.radius[row] = 0.0
         sides.dirty[:, row] = 1
