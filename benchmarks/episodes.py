@@ -2,6 +2,7 @@
 
     python benchmarks/episodes.py            # the double chain and the 21 x 21 grid, some minutes
     python benchmarks/episodes.py chain      # or one of them
+    python benchmarks/episodes.py ends       # what it costs to assume nothing about where episodes end, and of rewards
 
 One exploration to the smallest epsilon serves all of them: the certificate is looked at whenever the episodes have grown by 3%.
 Beside the tight certificate stands the price of the confidence set itself: the largest value error that an adversary who may
@@ -21,6 +22,7 @@ from rich.table import Table
 import anyreward as ar
 from anyreward.bounds import TightBound
 from anyreward.index import Index
+from anyreward.words import interval
 
 H, DELTA = 20, 0.1
 RADII = {"threshold": "paper", "transfer": False}
@@ -128,8 +130,41 @@ class Adversary:
         return best
 
 
+def ends(console: Console) -> None:
+    """FrozenLake as shipped: episodes and the interval of the plan for its own reward, by what is assumed."""
+    import gymnasium
+
+    inner = gymnasium.make("FrozenLake-v1").unwrapped
+    S, A = inner.observation_space.n, inner.action_space.n
+    P, pay = np.zeros((S, A, S)), np.zeros((S, A))
+    for s, a in np.ndindex(S, A):
+        for p, s_next, r, _ in inner.P[s][a]:
+            P[s, a, s_next] += p
+            pay[s, a] += p * r * (s != s_next)  # nothing is paid for staying where an episode has ended
+    best = ar.backward_induction(P, pay, H).V[0, 0]
+    table = Table(
+        "assumed of ends", "episodes", "times", "assumed of rewards", "interval for its own reward", "true value", "optimum"
+    )
+    least = 0
+    for terminal, name in (("state", "always where once"), ("end", "nothing, all alike"), ("outcome", "nothing (default)")):
+        atlas = ar.explore("FrozenLake-v1", H, 4.0, DELTA, stationary=True, initial_state=0, terminal=terminal, progress=False)
+        least = least or atlas.episodes
+        for assumed, what in (
+            ({}, "nothing (default)"),
+            ({"rewards": "deterministic"}, "deterministic"),
+            ({"rewards": "deterministic", "stationary_rewards": True}, "deterministic, alike at every step"),
+        ):
+            plan = atlas.plan("own", **assumed)
+            value = ar.evaluate_policy(P, plan.policy[:, :S], pay, H).V[0, 0]
+            first = [name, f"{atlas.episodes:,}", f"{atlas.episodes / least:.2f}"] if not assumed else ["", "", ""]
+            table.add_row(*first, what, interval(plan.lower, plan.upper, 3), f"{value:.4f}", f"{best:.4f}")
+    console.print(table)
+
+
 def main() -> None:
-    console = Console(width=130)
+    console = Console(width=150)
+    if sys.argv[1:] == ["ends"]:
+        return ends(console)
     problems = {
         "chain": ("double chain, L = 31", ar.envs.double_chain(), [0.5, 0.2, 0.1, 0.05], 2, 500, 40),
         "grid": ("grid world, 21 x 21", ar.envs.grid_world(), [0.5, 0.2, 0.1], 4, 2000, 8),

@@ -358,7 +358,7 @@ def test_a_file_that_is_rewritten_as_it_was_is_taken(tmp_path, written):
 
 def test_a_newer_format_is_named(tmp_path, written):
     path = rewritten(written, tmp_path / "it.atlas", lambda about: about.update(format=999))
-    with pytest.raises(ValueError, match=r"it\.atlas .* has format 999; this anyreward reads up to 2: install a newer one"):
+    with pytest.raises(ValueError, match=r"it\.atlas .* has format 999; this anyreward reads up to 3: install a newer one"):
         ar.load(path)
 
 

@@ -1,6 +1,8 @@
 """The first look at an environment: what it reports, how rarely it is alarmed for nothing, and that it is with reason."""
 
+import importlib
 import itertools
+import time
 from math import exp, log
 
 import gymnasium as gym
@@ -48,7 +50,9 @@ def test_frozen_lake_is_described():
     assert 0.6 < audit.ended < 0.9
     assert audit.ends == 5
     assert audit.states_seen == 16
-    assert audit.terminal == "state"
+    assert audit.terminal == "outcome"
+    assert not audit.mixed
+    assert "if you know that they never do, terminal='state'" in str(audit)
     assert not audit.masked
     assert audit.rewards == (0.0, 1.0)
     text = str(audit)
@@ -70,9 +74,11 @@ def test_taxi_and_blackjack_are_described():
     assert len(taxi.starts) > 10
     assert "illegal" in str(taxi)
     blackjack = ar.audit("Blackjack-v1", 5, steps=2_000)
-    assert blackjack.terminal == "end"
-    assert blackjack.n_states == 705
-    assert "extra state" in str(blackjack)
+    assert blackjack.terminal == "outcome"
+    assert blackjack.mixed
+    assert blackjack.n_states == 704
+    assert "terminal='state'" not in str(blackjack)
+    assert "one extra state" in str(ar.audit("Blackjack-v1", 5, steps=2_000, terminal="end"))
 
 
 def test_observations_of_unknown_number_are_described():
@@ -194,7 +200,7 @@ def test_ends_that_depend_on_the_past_are_noticed():
             return *out[:2], before == 1 and self.s == 2, *out[3:]
 
     audit = ar.audit(Fuse(np.full((3, 1, 3), 1 / 3)), 6, stationary=True)
-    assert audit.terminal == "end"
+    assert audit.mixed
     assert audit.markov <= ALARM
 
 
@@ -210,10 +216,22 @@ def test_the_forecast_is_about_what_it_takes(stationary, horizon, epsilon):
     assert f"for epsilon {epsilon:g}" in audit.forecast_line(epsilon)
 
 
-def test_the_forecast_knows_an_extra_end():
-    audit = ar.audit("Blackjack-v1", 3, stationary=True, steps=500)
-    assert audit.terminal == "end"
-    assert audit.forecast(5.0) > 0
+@pytest.mark.parametrize("terminal", [None, "end"])
+def test_the_forecast_knows_ends(terminal):
+    assert ar.audit("Blackjack-v1", 3, stationary=True, steps=500, terminal=terminal).forecast(5.0) > 0
+
+
+def test_what_it_reports_does_not_depend_on_how_fast_the_environment_is():
+    """A run's choices are made by numbers of steps and never by the clock."""
+
+    class Slow(Tabular):
+        def step(self, action):
+            time.sleep(0.002)
+            return super().step(action)
+
+    fast, slow = (ar.audit(kind(transitions(), ends=(3,)), 6, steps=300, seed=1) for kind in (Tabular, Slow))
+    assert fast._transitions == slow._transitions
+    assert "time" not in vars(importlib.import_module("anyreward.audit"))
 
 
 def test_what_speaks_against_an_exploration_is_kept_with_it():

@@ -160,8 +160,8 @@ def test_an_audit_reports_and_foretells(tmp_path):
     for word in ("16 states", "start", "ends", "time limit", "Markov", "same at every step", "forecast: about"):
         assert word in output
     facts = json.loads(run(tmp_path, "audit", "Blackjack-v1", "--json").stdout)
-    assert facts["terminal"] == "end"
-    assert facts["n_states"] == 705
+    assert facts["terminal"] == "outcome"
+    assert facts["n_states"] == 704
 
 
 def test_merging_adds_counts(chain):

@@ -316,7 +316,7 @@ def test_observations_of_other_spaces_are_numbered():
 def test_the_setting_is_the_one_that_was_asked_for():
     made = dataset([([1, 2], [0], False)])
     counts = ar.Counts.from_minari(made, 1, discount=0.9, stationary=True, initial_state=1, arrival_rewards=True)
-    wanted = {"discount": 0.9, "stationary": True, "initial_state": 1, "arrival_rewards": True, "absorbing_states": (S,)}
+    wanted = {"discount": 0.9, "stationary": True, "initial_state": 1, "arrival_rewards": True, "terminal": "end"}
     assert counts.setting == ar.Setting(n_states=S + 1, n_actions=A, horizon=1, **wanted)
     with pytest.raises(ValueError, match="initial_state"):
         ar.Counts.from_minari(made, 1, initial_state=0)

@@ -482,7 +482,7 @@ def at(i, value):
         put("about", "source", 5),
         put("about", "runs", 5),
         put("about", "progress", 5),
-        put("about", "format", 3),
+        put("about", "format", 4),
         put("about", "format", "2"),
         put("about", "format", [2]),
         put("about", "format", None),

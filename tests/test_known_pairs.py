@@ -5,6 +5,7 @@ that are copies of legal ones, and the true model.
 """
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import anyreward as ar
 from anyreward.bounds import relevant_laws
 
+from .problems import rows
 from .reference import worst_error
 from .test_simulator import MASK, Tabular, quick_look, transitions
 
@@ -19,14 +21,15 @@ __all__ = ["quick_look"]  # a fixture for every test here too
 H = 4
 
 
-def plain(counts, setting=None, known=None):
-    """The same counts without evidence, under another setting, with nothing known unless it is said."""
+def plain(counts, known=None):
+    """The same counts without evidence, and without anything known of pairs unless it is said."""
     columns = {name: column for name, column in counts.columns().items() if name != "evidence"}
-    return ar.Counts.from_columns(setting or counts.setting, columns, known)
+    setting = counts.setting if known is not None else replace(counts.setting, hidden_masks=False)
+    return ar.Counts.from_columns(setting, columns, known)
 
 
 def same_known(counts):
-    return counts.state()["known"]
+    return counts.told()
 
 
 # Ends
@@ -40,9 +43,9 @@ def test_ends_told_on_the_way_certify_like_ends_that_were_known(stationary, star
     env = Tabular(transitions(5, 2, seed=1), ends=(3, 4))
     algorithm = "rf-ucrl" if bounds == "paper" else "rf-trajectory"
     options = {"stationary": stationary, "initial_state": start, "bounds": bounds, "algorithm": algorithm}
-    atlas = ar.explore(env, H, max_episodes=300, record=True, growth=2.0, **options)
+    atlas = ar.explore(env, H, max_episodes=300, record=True, growth=2.0, terminal="state", **options)
     assert set(atlas.counts.absorbing_states.tolist()) == {3, 4}
-    before = ar.Setting(**{**vars(atlas.counts.setting), "absorbing_states": (3, 4)})
+    before = replace(atlas.counts.setting, absorbing_states=(3, 4), terminal=None, hidden_masks=False)
     counts = ar.Counts.from_episodes(atlas.recording.states.astype(int), atlas.recording.actions.astype(int), before)
     free = {"clip": False} if bounds == "paper" else {}  # which says little from so few episodes, but not just the trivial
     assert ar.certify(counts, 0.1, bounds, **free).epsilon <= ar.certify(atlas.counts, 0.1, bounds, **free).epsilon
@@ -58,17 +61,53 @@ def test_an_extra_end_certifies_like_a_model_with_that_end():
     """Played through Gymnasium with terminal='end', and the same episodes with a setting that knows the last state."""
     atlas = ar.explore(Tabular(transitions(4), ends=(3,)), H, max_episodes=200, terminal="end", record=True)
     setting = ar.Setting(n_states=5, n_actions=2, horizon=H, absorbing_states=(4,))
-    assert atlas.counts.setting == setting
+    assert atlas.counts.setting == replace(setting, terminal="end", hidden_masks=True)
     counts = ar.Counts.from_episodes(atlas.recording.states.astype(int), atlas.recording.actions.astype(int), setting)
-    assert counts == atlas.counts
+    assert rows(counts) == rows(atlas.counts)
     assert ar.certify(counts, 0.1).epsilon == atlas.certificate.epsilon
+
+
+@pytest.mark.parametrize("stationary", [False, True])
+def test_an_end_that_is_an_outcome_certifies_like_a_model_with_twice_the_states(stationary):
+    """The same episodes as those of a process with 2 S states, of which the second half is known to be absorbing."""
+    known = {"stationary": stationary, "initial_state": 0}
+    env = Tabular(transitions(4), ends=(3,))
+    atlas = ar.explore(env, H, max_episodes=200, record=True, action_masks="none", **known)
+    setting = ar.Setting(n_states=8, n_actions=2, horizon=H, absorbing_states=(4, 5, 6, 7), **known)
+    counts = ar.Counts.from_episodes(atlas.recording.states.astype(int), atlas.recording.actions.astype(int), setting)
+    assert rows(counts) == rows(atlas.counts)
+    assert ar.certify(counts, 0.1).epsilon == atlas.certificate.epsilon
+    twice = ar.Atlas(counts, ar.certify(counts, 0.1))
+    rng = np.random.default_rng(0)
+    by_pair, on_arrival = rng.random((4, 2)), rng.random((4, 2, 4))
+    for reward, whole in (
+        (by_pair[:, 0], np.tile(by_pair[:, 0], 2)),
+        (by_pair, np.tile(by_pair, (2, 1))),
+        (lambda h, s, a: by_pair[s, a], np.tile(by_pair, (2, 1))),
+        (on_arrival, np.tile(on_arrival, (2, 1, 2))),
+        ({"s": [1], "a": [0], "next": [3], "reward": [0.5]}, {"s": [1, 1], "a": [0, 0], "next": [3, 7], "reward": [0.5, 0.5]}),
+        (rng.random(8), None),  # of all outcomes: as it is
+    ):
+        mine, theirs = atlas.plan(reward), twice.plan(reward if whole is None else whole)
+        assert mine.policy.shape == (H, 4)
+        assert mine.upper == pytest.approx(theirs.upper, abs=1e-9)
+        assert mine.lower <= theirs.lower + 1e-9  # which may act otherwise once an episode has ended
+        if np.ndim(reward) == 1:
+            assert mine.lower == pytest.approx(theirs.lower, abs=1e-9)
+    policy = rng.integers(0, 2, (H, 4))
+    for reward in (by_pair, on_arrival):
+        free = np.tile(policy, (1, 2))
+        interval, tied = atlas.evaluate(policy, reward), twice.evaluate(free, np.tile(reward, (2, 1, 2)[: reward.ndim]))
+        assert interval.lower == pytest.approx(tied.lower, abs=1e-9)
+        assert interval.upper >= tied.upper - 1e-9
+        assert atlas.evaluate(free, reward).upper == pytest.approx(tied.upper, abs=1e-9)
 
 
 def test_after_an_end_nothing_is_uncertain():
     """Everything ends at once: one law for each action of the start is all there is."""
     P = np.zeros((3, 2, 3))
     P[:, :, 1:] = 0.5
-    atlas = ar.explore(Tabular(P, ends=(1, 2)), 10, max_episodes=400, initial_state=0)
+    atlas = ar.explore(Tabular(P, ends=(1, 2)), 10, max_episodes=400, initial_state=0, terminal="state")
     unaware = ar.certify(plain(atlas.counts), 0.1)
     assert atlas.certificate.epsilon < 0.5 * unaware.epsilon
     interval = atlas.evaluate(np.zeros((10, 3), int), [0.0, 1.0, 1.0])
@@ -89,7 +128,7 @@ def doubled(counts):
         copied[:, 2] = a
         parts.append(copied)
     columns = dict(zip(("h", "s", "a", "next", "count"), np.concatenate(parts).T, strict=True))
-    return ar.Counts.from_columns(counts.setting, columns)
+    return ar.Counts.from_columns(replace(counts.setting, hidden_masks=False), columns)
 
 
 @pytest.mark.parametrize("stationary", [False, True])
@@ -110,7 +149,8 @@ def test_illegal_actions_certify_like_copies_of_legal_ones(stationary, bounds, e
 
 @pytest.mark.parametrize("stationary", [False, True])
 def test_plans_are_those_of_copies_of_legal_actions(stationary):
-    atlas = ar.explore(Tabular(transitions(4, 3), mask=MASK), H, max_episodes=200, stationary=stationary)
+    env = Tabular(transitions(4, 3), mask=MASK)
+    atlas = ar.explore(env, H, max_episodes=200, stationary=stationary, terminal="state")
     counts = plain(atlas.counts, known=same_known(atlas.counts))
     masked, copies = (ar.atlas.Atlas(c, ar.certify(c, 0.1)) for c in (counts, doubled(atlas.counts)))
     for seed in range(5):
@@ -166,7 +206,10 @@ def test_the_certificate_bounds_the_worst_error_of_every_legal_policy(stationary
         if seed % 2:
             P[2] = [0, 0, 1]
         episodes = 20 * 4 ** (seed % 3)
-        atlas = ar.explore(env, horizon, max_episodes=episodes, stationary=stationary, seed=seed, initial_state=0, growth=2.0)
+        atlas = ar.explore(
+            env, horizon, max_episodes=episodes, stationary=stationary, seed=seed, initial_state=0, growth=2.0,
+            terminal="state",
+        )  # fmt: skip
         model = atlas.counts.model()
         estimate = np.stack([np.stack([model.expect(h, row) for row in np.eye(3)], axis=-1) for h in range(horizon)])
         truth, start = np.broadcast_to(P, (horizon, 3, 2, 3)), np.eye(3)[0]
@@ -182,7 +225,8 @@ def test_the_certificate_bounds_the_worst_error_of_every_legal_policy(stationary
 
 @pytest.mark.parametrize("stationary", [False, True])
 def test_files_keep_what_is_known(tmp_path, stationary):
-    atlas = ar.explore(Tabular(transitions(4, 3), mask=MASK, ends=(3,)), H, max_episodes=80, stationary=stationary)
+    env = Tabular(transitions(4, 3), mask=MASK, ends=(3,))
+    atlas = ar.explore(env, H, max_episodes=80, stationary=stationary, terminal="state")
     atlas.save(tmp_path / "it.atlas")
     again = ar.load(tmp_path / "it.atlas")
     assert again == atlas
@@ -200,23 +244,29 @@ def test_what_is_known_is_part_of_what_is_certified():
     atlas = ar.explore(Tabular(transitions(4, 3), mask=MASK, ends=(3,)), H, max_episodes=80)
     counts = atlas.counts.copy()
     assert atlas.certificate.check(counts)
-    counts.declare_illegal(1, [0])
-    assert not atlas.certificate.check(counts)
+    counts.declare_illegal(0, [1])  # as it was
+    for state, actions in ((1, [0]), (0, []), (0, [0, 1]), (0, [0, 1, 2])):
+        before = counts.told().tolist()
+        with pytest.raises(ValueError, match=r"differently|every action|impossible"):
+            counts.declare_illegal(state, actions)
+        assert counts.told().tolist() == before
+    assert not atlas.certificate.check(ar.Counts(atlas.counts.setting))
     assert not len(ar.Counts(atlas.counts.setting).illegal)
 
 
 def test_merged_atlases_know_what_both_know():
     """A run of one episode has not met every state: the merged one knows of all."""
     env = Tabular(transitions(4, 3), mask=MASK, ends=(3,))
-    long = ar.explore(env, H, max_episodes=100, seed=0)
-    runs = (ar.explore(env, H, max_episodes=1, seed=seed) for seed in range(1, 9))
+    long = ar.explore(env, H, max_episodes=100, seed=0, terminal="state")
+    runs = (ar.explore(env, H, max_episodes=1, seed=seed, terminal="state") for seed in range(1, 9))
     short = next(run for run in runs if run.counts.illegal.sum() < 3)
     assert long.counts.illegal.sum() == 3
-    for both in (short | long, long | short):
+    merged = [short.merge(long, same_environment=True), long.merge(short, same_environment=True)]
+    for both in merged:
         np.testing.assert_array_equal(both.counts.illegal, long.counts.illegal)
         assert both.counts.absorbing_states.tolist() == [3]
         assert both.certificate.check(both.counts)
-    assert (short | long).certificate.epsilon == pytest.approx((long | short).certificate.epsilon, rel=1e-9)
+    assert merged[0].certificate.epsilon == pytest.approx(merged[1].certificate.epsilon, rel=1e-9)
 
 
 def test_contradictions_cannot_be_merged():
@@ -224,20 +274,22 @@ def test_contradictions_cannot_be_merged():
     first = ar.explore(Tabular(P, mask=MASK), H, max_episodes=50, seed=1)
     other = ar.explore(Tabular(P, mask=~MASK | np.eye(4, 3, dtype=bool)), H, max_episodes=50, seed=2)
     free = ar.explore(Tabular(P), H, max_episodes=50, seed=3)
-    ending = ar.explore(Tabular(P, ends=(3,)), H, max_episodes=50, seed=4)
-    for one, two in ((first, other), (first, free), (free, first), (ending, free), (free, ending)):
+    always, never = (
+        ar.explore(Tabular(P, ends=ends), H, max_episodes=50, seed=4 + len(ends), terminal="state") for ends in ((3,), ())
+    )
+    for one, two in ((first, other), (first, free), (free, first), (always, never), (never, always)):
         with pytest.raises(ValueError, match=r"impossible|disagree"):
-            one | two
+            one.merge(two, same_environment=True)
 
 
 def test_counts_that_contradict_what_is_known_are_refused():
     setting = ar.Setting(n_states=2, n_actions=2, horizon=2)
     columns = {"h": [-1, 0], "s": [0, 0], "a": [0, 1], "next": [0, 1], "count": [1, 1]}
-    for known in ([[1, 2]], [[1, 1]]):  # state 0, action 1: illegal; stays
+    for known in ([[1, 2]], [[0, 1], [1, 1]]):  # state 0: action 1 is illegal; it stays
         with pytest.raises(ValueError, match="impossible"):
             ar.Counts.from_columns(setting, columns, np.array(known))
     assert ar.Counts.from_columns(setting, columns, np.array([[0, 2]])).illegal[0].tolist() == [True, False]
-    for wrong in ([[4, 1]], [[-1, 1]], [[0, 3]], [[0, 0]]):
+    for wrong in ([[4, 1]], [[-1, 1]], [[0, 3]], [[0, 0]], [[1, 1]], [[2, 2], [3, 2]]):  # half a state; nothing is legal
         with pytest.raises(ValueError, match="damaged"):
             ar.Counts.from_columns(setting, columns, np.array(wrong))
 

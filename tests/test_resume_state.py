@@ -22,8 +22,8 @@ EXPLORERS = {
     "rf-ucrl geometric": (ar.RFUCRL, {"replan": "geometric", "bounds": "paper"}),
     "bpi known": (ar.BPIUCRL, {"reward": REWARD}),
     "bpi by step": (ar.BPIUCRL, {"reward": np.stack([REWARD] * H) / np.arange(1, H + 1)[:, None, None]}),
-    "bpi observed": (ar.BPIUCRL, {"rewards": "observed"}),
-    "bpi random": (ar.BPIUCRL, {"rewards": "random", "bounds": "paper"}),
+    "bpi observed": (ar.BPIUCRL, {"rewards": "observed", "reward": REWARD}),
+    "bpi random": (ar.BPIUCRL, {"rewards": "random", "bounds": "paper", "reward": REWARD}),
     "bpi on arrival": (ar.BPIUCRL, {"reward": np.random.default_rng(1).random((S, A, S))}),
 }
 SETTINGS = {

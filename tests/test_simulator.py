@@ -298,21 +298,23 @@ def test_a_start_that_is_contradicted_is_refused(start):
 def test_a_random_start_is_counted_as_drawn():
     start = np.array([0.5, 0.3, 0.2, 0.0])
     atlas = ar.explore(Tabular(transitions(), start=start), 2, max_episodes=2_000, stationary=True)
-    np.testing.assert_allclose(atlas.counts.model().initial, start, atol=0.05)
+    np.testing.assert_allclose(atlas.counts.model().initial, [*start, 0, 0, 0, 0], atol=0.05)  # none starts where episodes end
     assert atlas.counts.model().initial[3] == 0
 
 
 # Ends
 
 
-@pytest.mark.parametrize("terminal", ["state", "end", None])
+@pytest.mark.parametrize("terminal", ["state", "end", "outcome", None])
 def test_an_early_end_is_never_left(terminal):
     P = transitions(5)
     atlas = ar.explore(Tabular(P, ends=(3, 4)), 6, max_episodes=80, terminal=terminal, record=True)
     S = 6 if terminal == "end" else 5
-    ends = {5} if terminal == "end" else {3, 4}
+    ends = {"end": {5}, "state": {3, 4}}.get(terminal, {8, 9})
     assert atlas.counts.setting.n_states == S
-    assert set(atlas.counts.absorbing_states.tolist()) == ends
+    assert atlas.counts.setting.terminal == (terminal or "outcome")
+    assert ends <= set(atlas.counts.stays().tolist())
+    assert set(atlas.counts.absorbing_states.tolist()) == (ends if terminal in ("end", "state") else set())
     states, lengths = atlas.recording.states, atlas.recording.lengths
     for path, length in zip(states, lengths, strict=True):
         assert not set(path[:length].tolist()) & ends
@@ -330,22 +332,25 @@ class Mixed(Tabular):
         return observation, reward, self.s == 1 and int(action) == 1, cut, info
 
 
-def test_an_observation_that_ends_only_at_times_needs_a_state_for_the_end():
-    with pytest.raises(ValueError, match="pass terminal='end'"):
+@pytest.mark.parametrize(("terminal", "end"), [(None, 5), ("end", 4)])
+def test_an_observation_that_ends_only_at_times_is_not_taken_for_an_end(terminal, end):
+    with pytest.raises(ValueError, match="leave out terminal='state'"):
         ar.explore(Mixed(transitions()), 5, max_episodes=200, terminal="state")
-    atlas = ar.explore(Mixed(transitions()), 5, max_episodes=200)  # the audit sees it
-    assert atlas.counts.setting.n_states == 5
-    assert atlas.counts.setting.absorbing_states == (4,)
+    atlas = ar.explore(Mixed(transitions()), 5, max_episodes=200, terminal=terminal)
     columns = atlas.counts.columns()
     assert ((columns["s"] == 1) & (columns["next"] != 1)).any()  # it went on from there
+    assert (columns["next"] == end).any()  # and ended there
+    assert (columns["next"][columns["s"] == end] == end).all()
 
 
 def test_an_end_at_the_very_last_step_is_an_end():
     P = np.zeros((2, 1, 2))
     P[:, :, 1] = 1.0
-    atlas = ar.explore(Tabular(P, ends=(1,)), 1, max_episodes=5, record=True)
-    assert atlas.counts.absorbing_states.tolist() == [1]
-    assert atlas.recording.terminated.all()
+    for terminal, end in (("state", 1), (None, 3)):
+        atlas = ar.explore(Tabular(P, ends=(1,)), 1, max_episodes=5, record=True, terminal=terminal)
+        assert end in atlas.counts.stays()
+        assert (atlas.recording.states[:, -1] == end).all()
+        assert atlas.recording.terminated.all()
 
 
 def test_a_declared_time_limit_before_the_horizon_is_refused_with_the_fix():
@@ -368,7 +373,8 @@ def test_a_hidden_time_limit_before_the_horizon_is_refused_with_the_fix():
 def test_an_end_that_is_also_truncated_is_an_end():
     P = np.zeros((2, 1, 2))
     P[:, :, 1] = 1.0
-    assert ar.explore(Tabular(P, ends=(1,), cut=1), 4, max_episodes=5).counts.absorbing_states.tolist() == [1]
+    atlas = ar.explore(Tabular(P, ends=(1,), cut=1), 4, max_episodes=5, record=True)
+    assert atlas.recording.states.tolist() == [[0, 3, 3, 3, 3]] * 5
 
 
 # Illegal actions
@@ -561,15 +567,16 @@ def test_another_environment_does_not_go_on_from_a_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("terminal", ["state", "end"])
+@pytest.mark.parametrize("terminal", ["state", "end", "outcome"])
 def test_frozen_lake_intervals_contain_the_truth(seed, terminal):
     P, pay, ends, _ = toy_text("FrozenLake-v1")
     H = 12
     atlas = ar.explore("FrozenLake-v1", H, max_episodes=300, seed=seed, terminal=terminal, stationary=True)
-    plan = atlas.plan("own", reward_range=(0.0, 1.0))
-    value = own_truth(P, ends, pay, H, plan.policy)
-    assert plan.lower <= value <= own_truth(P, ends, pay, H) + 1e-12
-    assert own_truth(P, ends, pay, H) <= plan.upper
+    for assumed in ({}, {"rewards": "deterministic"}, {"rewards": "deterministic", "stationary_rewards": True}):
+        plan = atlas.plan("own", reward_range=(0.0, 1.0), **assumed)
+        value = own_truth(P, ends, pay, H, plan.policy)
+        assert plan.lower <= value <= own_truth(P, ends, pay, H) + 1e-12
+        assert own_truth(P, ends, pay, H) <= plan.upper
 
 
 def test_frozen_lake_is_solved_after_enough_episodes():
@@ -579,7 +586,7 @@ def test_frozen_lake_is_solved_after_enough_episodes():
     assert best > 0.15
     for seed in range(2):
         atlas = ar.explore("FrozenLake-v1", H, max_episodes=3_000, seed=seed, stationary=True, replan="geometric")
-        plan = atlas.plan("own")
+        plan = atlas.plan("own", rewards="deterministic", stationary_rewards=True)
         value = own_truth(P, ends, pay, H, plan.policy)
         assert plan.lower <= value <= best <= plan.upper
         assert value > best - 0.02
@@ -616,7 +623,10 @@ def test_taxi_masks_are_obeyed():
     assert not atlas.counts.illegal[np.arange(500)[None].repeat(10, 0), policy].any()
 
 
-def test_blackjack_ends_in_a_state_of_its_own():
-    atlas = ar.explore("Blackjack-v1", 4, max_episodes=200)
-    assert atlas.counts.setting.absorbing_states == (704,)
-    assert atlas.plan(np.random.default_rng(0).random(705)).lower >= 0
+@pytest.mark.parametrize(("terminal", "S"), [(None, 704), ("end", 705)])
+def test_blackjack_ends_where_it_also_goes_on(terminal, S):
+    atlas = ar.explore("Blackjack-v1", 4, max_episodes=200, terminal=terminal)
+    assert atlas.counts.setting.n_states == S
+    assert atlas.plan(np.random.default_rng(0).random(S)).lower >= 0
+    with pytest.raises(ValueError, match="leave out terminal='state'"):
+        ar.explore("Blackjack-v1", 4, max_episodes=2_000, terminal="state")

@@ -17,10 +17,11 @@ of choosing actions: an alarm at e >= 100 is false with probability at most 1%.
 
 from __future__ import annotations
 
-import time
+import threading
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import exp, inf, isfinite, log, log1p
 from typing import Any
@@ -36,7 +37,7 @@ from .progress import is_shown
 from .simulator import Simulator, checked_mask, make, time_limit
 
 STEPS = 5_000
-SECONDS = 5.0  # at most, however slow the environment is
+PATIENCE = 2.0  # seconds before it is said that the environment is being looked at
 ALARM = 0.01  # false-alarm probability of each test
 DEFAULT_HORIZON = 100
 
@@ -54,6 +55,7 @@ class Audit:
     starts: dict[int, int]  # start states and how often
     ended: float  # share of the episodes that ended before the horizon
     ends: int  # observations in which they ended
+    mixed: bool  # whether some of these also went on
     terminal: str
     limit: int | None  # steps after which the environment truncates
     masked: bool  # whether it says which actions are legal
@@ -80,16 +82,22 @@ class Audit:
         else:
             out.append(f"start: random, {len(self.starts):,} different ones so far ({seen}); estimated")
         if self.ended:
-            where = f"in {self.ends:,} observations that never go on: states of their own, never left"
-            if self.terminal == "end":
-                where = "in observations that may also go on: in an extra state, the last one, never left"
-            out.append(f"ends: {self.ended:.0%} of them end before the horizon, {where}")
+            where = f"{self.ends:,} observation{'s' if self.ends > 1 else ''}"
+            how = {
+                "outcome": "to end in one is an outcome of its own",
+                "end": "all ends are one extra state, the last one",
+                "state": "it is assumed that they always end there",
+            }[self.terminal]
+            out.append(f"ends: {self.ended:.0%} of them end before the horizon, in {where}; {how}")
+            if self.terminal == "outcome" and not self.mixed:
+                out.append("  (none of these went on: if you know that they never do, terminal='state' needs fewer episodes)")
         else:
             out.append("ends: none of them before the horizon")
         if self.limit is not None:
             out.append(f"time limit: {self.limit} steps, not before the horizon")
         if self.masked:
-            out.append("actions: some are illegal in some states, as info['action_mask'] says")
+            out.append("actions: some are illegal in some states, as info['action_mask'] says; any may be in states not met yet,")
+            out.append("  unless you know all masks: action_masks=")
         out.append(f"rewards: from {self.rewards[0]:g} to {self.rewards[1]:g}; kept, to plan for as reward 'own'")
         out.append(self._verdict("Markov", self.markov, "what follows depends on more than the present observation"))
         if self.pooled:
@@ -178,6 +186,7 @@ def audit(
     bins: Bins | None = None,
     max_states: int | None = None,
     terminal: str | None = None,
+    action_masks: Any = None,
     env_args: dict[str, Any] | None = None,
 ) -> Audit:
     """Plays `steps` random steps and reports what an environment is; arguments as of `explore`.
@@ -187,17 +196,22 @@ def audit(
     if isinstance(env, str) and env in envs.ENVIRONMENTS:
         env = envs.make(env, **(env_args or {}))
     if isinstance(env, TabularMDP):
+        given = {"bins": bins, "max_states": max_states, "terminal": terminal, "action_masks": action_masks}
+        for option, value in given.items():
+            if value is not None:
+                raise ValueError(f"{option} is for Gymnasium environments: a TabularMDP says itself what it is.")
         starts = {int(s): 0 for s in np.flatnonzero(env.initial)}
         steps = (env.n_steps or DEFAULT_HORIZON) if horizon is None else horizon
         return Audit(
-            env.name, env.n_states, env.n_actions, steps, 0, 0, starts, 0.0, 0, "state", None, False, (0.0, 0.0), 1.0, 1.0,
+            env.name, env.n_states, env.n_actions, steps, 0, 0, starts, 0.0, 0, False, "state", None, False, (0.0, 0.0), 1.0, 1.0,
             stationary and env.n_steps is None, "tabular", _model=env,
         )  # fmt: skip
     made, _ = make(env, env_args)
     horizon = (time_limit(made) or DEFAULT_HORIZON) if horizon is None else horizon
     return audited(
-        made, horizon, stationary, seed, bins, max_states, terminal, None, steps, env if isinstance(env, str) else None
-    )[1]
+        made, horizon, stationary, seed, bins, max_states, terminal, action_masks, None, steps,
+        env if isinstance(env, str) else None,
+    )[1]  # fmt: skip
 
 
 def audited(
@@ -208,18 +222,21 @@ def audited(
     bins: Bins | None = None,
     max_states: int | None = None,
     terminal: str | None = None,
+    action_masks: Any = None,
     env_args: dict[str, Any] | None = None,
     steps: int = STEPS,
     name: str | None = None,
+    progress: bool | Callable[[int, float], None] | None = False,
 ) -> tuple[Simulator, Audit]:
-    """A simulator of the environment, with the report by which it was chosen how episodes end."""
+    """A simulator of the environment, with a report. What was found decides nothing: what is assumed is for the user to say."""
     made, found = make(env, env_args)
     probe = Simulator(made, horizon, bins=bins, max_states=max_states, terminal="end")
     probe.name = name or found
-    play = _play(probe, steps, seed)
-    mixed = play.alive & play.ended
-    chosen = terminal or ("end" if mixed else "state")
-    simulator = Simulator(made, horizon, bins=bins, max_states=max_states, terminal=chosen)
+    chosen = "outcome" if terminal is None else terminal
+    simulator = Simulator(made, horizon, bins=bins, max_states=max_states, terminal=chosen, action_masks=action_masks)
+    with looking(progress, probe.name, steps):
+        play = _play(probe, steps, seed)
+    mixed = bool(play.alive & play.ended)
     simulator.name = probe.name
     notes = []
     if isinstance(probe.observations, Binned):
@@ -238,7 +255,7 @@ def audited(
             f"Use a horizon of at most {play.cut}, or a longer time limit."
         )
     kinds = {Binned: "cells of bins", Indexed: "at most, numbered as they appear"}
-    S, A = simulator.n_states, simulator.n_actions
+    S, A = probe.observations.size, simulator.n_actions
     steps_apart = 1 if stationary else horizon
     row = (lambda h, s, a: (s, a)) if stationary else (lambda h, s, a: (h, s, a))
     alphabet = 2 * S
@@ -246,13 +263,17 @@ def audited(
         ((row(h, s, a), before, y) for h, s, a, y, before in play.steps if h > 0), steps_apart * S * A, alphabet
     )
     same = log_likelihood_ratio((((s, a), h, y) for h, s, a, y, _ in play.steps), S * A, alphabet)
-    end = probe.n_states - 1  # one state for all ends, unless observations tell them apart
-    ended = frozenset({end}) if chosen == "end" else frozenset(play.ended)
-    over = (lambda y: end) if chosen == "end" else (lambda y: y - probe.n_states)
-    flat = [(h, s, a, y if y < probe.n_states else over(y)) for h, s, a, y, _ in play.steps]
+    end, beyond = probe.n_states - 1, probe.n_states  # an end is beyond all numbers, one for each observation
+
+    def shift(y: int) -> int:
+        """The number of an end in the process that is explored."""
+        return {"end": end, "state": y - beyond, "outcome": y}[chosen]
+
+    ended = frozenset(shift(s + beyond) for s in play.ended)
+    flat = [(h, s, a, y if y < beyond else shift(y)) for h, s, a, y, _ in play.steps]
     report = Audit(
         name=simulator.name,
-        n_states=S,
+        n_states=simulator.n_states,
         n_actions=A,
         horizon=horizon,
         episodes=play.episodes,
@@ -260,6 +281,7 @@ def audited(
         starts=dict(play.starts),
         ended=play.early / max(1, play.episodes),
         ends=len(play.ended),
+        mixed=mixed,
         terminal=chosen,
         limit=time_limit(made),
         masked=play.masked,
@@ -273,6 +295,26 @@ def audited(
         _transitions=flat,
     )
     return simulator, report
+
+
+@contextmanager
+def looking(progress: bool | Callable[[int, float], None] | None, name: str, steps: int) -> Iterator[None]:
+    """Says after two seconds, where progress is to be shown, what takes so long."""
+    if not is_shown(progress):
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(f"playing {steps:,} random steps of {name}, to see what it is ...")
+    timer = threading.Timer(PATIENCE, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 @dataclass
@@ -293,8 +335,7 @@ def _play(probe: Simulator, steps: int, seed: int) -> _Play:
     env, encode, play = probe.env, probe.observations.encode, _Play()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
     observation, info = env.reset(seed=int(rng.integers(2**62)))
-    begin = time.monotonic()
-    while len(play.steps) < steps and time.monotonic() - begin < SECONDS:
+    while len(play.steps) < steps:
         s = encode(observation)
         play.starts[s] += 1
         play.episodes += 1

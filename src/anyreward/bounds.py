@@ -11,7 +11,7 @@ tight    `TightBound`           square roots of added-up KL radii, radii that ad
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import log
 from typing import Any, ClassVar, Protocol
 
@@ -21,7 +21,7 @@ from . import kernels
 from .confidence import paper_beta, paper_rule
 from .counts import Counts
 from .index import Index
-from .setting import Setting, probability, whole_number
+from .setting import Setting, nearest, probability, whole_number
 
 THRESHOLDS = ("paper", "support")
 SEARCH = (20, 12)  # scales of multipliers that are tried, each half the one before; steps of refinement from the best
@@ -47,6 +47,19 @@ class Bound(Protocol):
     def check(self, counts: Counts) -> None:
         """Raises if the counts contradict what the bound assumes."""
 
+    def assumptions(self, setting: Setting) -> tuple[str, ...]:
+        """What it takes for granted beyond the setting, in sentences."""
+
+
+def before_the_start(counts: Counts) -> float:
+    """The largest value there is, as long as it is not known what can be played in the start state; else 0.
+
+    The reward of the first step has no error once the action is known that a policy plays: that of the start state, whose illegal
+    actions show when it is first met.
+    """
+    start = counts.setting.initial_state
+    return float(counts.setting.sigma[-1]) if start is not None and counts.is_unsure(start) else 0.0
+
 
 def rounded_up(value: float, counts: Counts) -> float:
     """`value` to the safe side of all rounding in a backward pass.
@@ -69,7 +82,7 @@ class PaperBound:
 
     def __call__(self, counts: Counts, delta: float) -> float:
         value = Index(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
-        return rounded_up(value, counts)
+        return max(rounded_up(value, counts), before_the_start(counts))
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         n = counts._table.n
@@ -77,10 +90,13 @@ class PaperBound:
         return np.where(counts.known_rows(), 0.0, radii)
 
     def most_successors(self, setting: Setting) -> int:
-        return setting.n_states
+        return setting.n_outcomes
 
     def check(self, counts: Counts) -> None:
         """Nothing is assumed that counts could contradict."""
+
+    def assumptions(self, setting: Setting) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +153,7 @@ class TightBound:
             planes,
             *(SEARCH if self.trajectory else (0, 0)),
         )
-        return Details(rounded_up(float(value), counts), radii, tv, multipliers)
+        return Details(max(rounded_up(float(value), counts), before_the_start(counts)), radii, tv, multipliers)
 
     @property
     def kind(self) -> int:
@@ -150,17 +166,22 @@ class TightBound:
         return self.radii(counts, delta, last_step)[0]
 
     def most_successors(self, setting: Setting) -> int:
-        return min(setting.n_states, self.max_successors or setting.n_states)
+        return min(setting.n_outcomes, self.max_successors or setting.n_outcomes)
 
     def check(self, counts: Counts) -> None:
         K = self.max_successors
         if K is not None and counts.widest_pair > K:
             raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
 
+    def assumptions(self, setting: Setting) -> tuple[str, ...]:
+        K = self.max_successors
+        apart = ", where to go on from a state and to end there are two" if setting.terminal == "outcome" else ""
+        return () if K is None else (f"no state and action have more than {K} successor{'s' if K > 1 else ''}{apart}",)
+
     def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """KL and TV radii of every row of the table, 0 where there is no data; see `relevant_laws`."""
         setting, table = counts.setting, counts._table
-        S, A = setting.n_states, setting.n_actions
+        S, A = setting.n_outcomes, setting.n_actions
         self.check(counts)
         radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
         laws = relevant_laws(setting, last_step)
@@ -186,33 +207,42 @@ class Details:
 def relevant_laws(setting: Setting, last_step: bool = False) -> int:
     """How many laws the values from the start depend on: delta is shared among them and no others.
 
-    Known transitions need none. The last step matters only to rewards on arrival (the setting's, or asked for by `last_step`),
-    the first one only in the start state if that is known.
+    Known transitions and illegal actions that the setting names need none. The last step matters only to rewards on arrival (the
+    setting's, or asked for by `last_step`), the first one only in the start state if that is known.
     """
-    pairs = (setting.n_states - len(setting.absorbing_states)) * setting.n_actions
+    pairs = (setting.n_states - len(setting.absorbing_states)) * setting.n_actions - len(setting.illegal_actions)
     random_start = setting.initial_state is None
+    first = setting.n_actions - sum(s == setting.initial_state for s, _ in setting.illegal_actions)
     steps = setting.horizon if setting.arrival_rewards or last_step else setting.horizon - 1
     if steps == 0:
         return int(random_start)
     if setting.stationary:
         return pairs + random_start
-    return pairs * steps + 1 if random_start else setting.n_actions + pairs * (steps - 1)
+    return pairs * steps + 1 if random_start else first + pairs * (steps - 1)
 
 
 BOUNDS: dict[str, type[PaperBound] | type[TightBound]] = {"paper": PaperBound, "tight": TightBound}
 
 
-def as_bound(bounds: str | Bound, strict: bool = False, **options: Any) -> Bound:
-    """The bound of a name with those of the options that are its own, or the bound that is given; strictly: no others."""
+def as_bound(bounds: str | Bound, **options: Any) -> Bound:
+    """The bound of a name with these options, or the bound that is given. An option that it does not have is refused."""
     if not isinstance(bounds, str):
+        if isinstance(bounds, type) or not callable(bounds) or not hasattr(bounds, "kl_radii"):
+            raise ValueError(
+                f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}, or a bound such as TightBound()."
+            )
+        if options:
+            name, value = next(iter(options.items()))
+            kind = type(bounds).__name__
+            raise ValueError(f"{name} is given beside a bound that is made already: write bounds={kind}({name}={value!r}).")
         return bounds
     if bounds not in BOUNDS:
         raise ValueError(f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
-    kind = BOUNDS[bounds]
-    own = {k: v for k, v in options.items() if k in kind.__dataclass_fields__}
-    if strict and len(own) < len(options):
-        raise ValueError(f"{next(k for k in options if k not in own)!r} is not an option of the bounds {bounds!r}.")
-    return kind(**own)
+    own = {field.name for field in fields(BOUNDS[bounds])}
+    for name in options:
+        if name not in own:
+            raise ValueError(f"{name!r} is not an option of the bounds {bounds!r}{nearest(name, own)}.")
+    return BOUNDS[bounds](**options)
 
 
 def bound_options(bound: Bound) -> dict[str, Any]:

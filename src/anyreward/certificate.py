@@ -11,9 +11,10 @@ import numpy as np
 from . import kernels
 from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .counts import Counts
-from .rewards import ArrivalReward, Reward, as_reward
+from .rewards import ArrivalReward, Reward, reward_of_setting
 from .robust import Robust
 from .setting import Setting, positive, probability
+from .words import certain, exact, up
 
 OBSERVED = "observed"  # in place of a fingerprint: the one reward was not known
 
@@ -42,6 +43,7 @@ class Certificate:
     reward_range: tuple[float, float] = (0.0, 1.0)
     reward: str | None = None  # fingerprint of the one reward it is about, or OBSERVED; None: every reward
     transition_delta: float = 0.0  # the part of delta that is spent on transitions; 0 means all
+    assumed: tuple[str, ...] = ()  # what it takes for granted beyond the setting and the bound, in sentences
 
     def __post_init__(self) -> None:
         if not self.transition_delta:
@@ -67,6 +69,16 @@ class Certificate:
         return self.epsilon / 2
 
     @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Everything it takes for granted beside the process being Markov, in sentences; whatever data can show is checked."""
+        return (*self.setting.assumptions, *self.bound.assumptions(self.setting), *self.assumed)
+
+    @property
+    def largest(self) -> float:
+        """The most that any two policies can differ by: an epsilon that is no smaller says nothing."""
+        return float(self.setting.sigma[-1]) * (self.reward_range[1] - self.reward_range[0])
+
+    @property
     def horizon(self) -> int:
         return self.setting.horizon
 
@@ -90,7 +102,7 @@ class Certificate:
             if reward is None or self.reward == OBSERVED:
                 raise ValueError("this certificate is about one reward: it is checked with that reward, if it was known.")
             setting = self.setting
-            reward = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon)
+            reward = reward_of_setting(reward, setting)
             if fingerprint(reward) != self.reward:
                 return False
             radii = self.bound.kl_radii(counts, self.delta, isinstance(reward, ArrivalReward))
@@ -98,7 +110,10 @@ class Certificate:
             gap = robust.best(kernels.robust.UPPER)[1] - robust.best(kernels.robust.LOWER)[1]
             return bool(gap <= self.epsilon + 1e-7 * self.setting.sigma[-1])
         again = certify(counts, self.delta, self.bound, self.target)
-        return replace(again, epsilon=self.epsilon) == self and abs(again.epsilon - self.epsilon) <= 1e-9 * again.epsilon
+        if not set(again.assumed) <= set(self.assumed):  # it may say more, such as that merged runs are of the same environment
+            return False
+        same = replace(again, epsilon=self.epsilon, assumed=self.assumed) == self
+        return same and abs(again.epsilon - self.epsilon) <= 1e-9 * again.epsilon
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -106,17 +121,23 @@ class Certificate:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Certificate:
         setting, low_high = Setting(**fields["setting"]), fields["reward_range"]  # lists in a file are tuples again in a setting
-        return cls(**{**fields, "setting": setting, "reward_range": (float(low_high[0]), float(low_high[1]))})
+        assumed = tuple(fields.get("assumed", ()))
+        if not all(isinstance(text, str) for text in assumed):
+            raise ValueError("what it assumes is damaged.")
+        ends = (float(low_high[0]), float(low_high[1]))
+        return cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": assumed})
 
     def __str__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
         scope = "one reward"
         if self.every_reward:
             of = "a transition" if self.setting.arrival_rewards else "a step, state and action"
-            scope = f"any reward of {of} in [{self.reward_range[0]:g}, {self.reward_range[1]:g}]"
+            scope = f"any reward of {of} in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
+        nothing = f" (which says nothing: no value exceeds {up(self.largest)})" if self.epsilon >= self.largest else ""
+        assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
         return (
-            f"epsilon {self.epsilon:.4g} with probability {1 - self.delta:g}, {scope}, horizon {self.horizon}, "
-            f"discount {self.discount:g}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes"
+            f"epsilon {up(self.epsilon)}{nothing} with probability {certain(self.delta)}, {scope}, horizon {self.horizon}, "
+            f"discount {exact(self.discount)}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes{assumes}"
         )
 
 
@@ -134,10 +155,11 @@ def certify(
     Valid for episodes that were played one after the other, each by a policy that was fixed before it and may depend on
     the earlier ones, and counted all, up to any time. Leaving out episodes because of what happened in them voids it.
 
-    `bounds` is `"tight"` or `"paper"`; `options` are those of the bound, such as `max_successors` of `TightBound`.
+    `bounds` is `"tight"` or `"paper"`; `options` are those of the bound, such as `max_successors` of `TightBound`. What the
+    certificate assumes, and what was declared to the counts, is printed with it.
     """
     target = None if epsilon is None else positive(epsilon, "epsilon")
-    bound = as_bound(bounds, strict=True, **options)
+    bound = as_bound(bounds, **options)
     achieved = 2 * bound(counts, probability(delta, "delta"))
     return Certificate(
         epsilon=float(achieved),
@@ -149,4 +171,5 @@ def certify(
         setting=counts.setting,
         episodes=counts.episodes,
         digest=counts.digest(),
+        assumed=counts.declared,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import csv
 import functools
+import inspect
 import io
 import json
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from .words import certain, down, exact, up
 
 NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
 
@@ -46,7 +49,19 @@ Bins = Annotated[
     typer.Option(metavar="LIST", help="For continuous observations: bins of each dimension, such as '[10, [-1, 0, 1]]'."),
 ]
 MaxStates = Annotated[int | None, typer.Option(help="For observations of unknown number: there are no more than this many.")]
-Terminal = Annotated[str | None, typer.Option(metavar="state|end", help="What an early end is; by default, found by looking.")]
+Terminal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="outcome|end|state",
+        help="What an early end is. outcome (default) and end assume nothing; state: what ended an episode once always does.",
+    ),
+]
+Masks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none|FILE", help="Legal actions known beforehand: none is illegal, or an (S, A) array of 0 and 1 in a .npy."
+    ),
+]
 
 
 @app.callback()
@@ -100,7 +115,8 @@ def explore(
     bins: Bins = None,
     max_states: MaxStates = None,
     terminal: Terminal = None,
-    stop: Annotated[str, typer.Option(metavar="certificate|own", help="By which bound it ends: ours, or the algorithm's.")] = (
+    action_masks: Masks = None,
+    stop: Annotated[str, typer.Option(metavar="certificate|own", help="Stop on our certificate, or on the algorithm's own.")] = (
         "certificate"
     ),
     record: Annotated[bool, typer.Option("--record", help="Keep every episode in the file.")] = False,
@@ -122,6 +138,9 @@ def explore(
     if resume and not out.exists():
         raise ValueError(f"{out} is not there: leave out --resume to begin.")
     options = {**arguments(option, "--option")}
+    taken = next((name for name in options if name in inspect.signature(run).parameters), None)
+    if taken is not None:
+        raise ValueError(f"--option {taken}=... is an option of its own: write --{taken.replace('_', '-')}.")
     if reward is not None:
         options["reward"] = reward
     if initial_state is not None:
@@ -129,9 +148,12 @@ def explore(
     atlas = run(
         env, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
         progress=False if quiet or as_json else None, arrival_rewards=arrival_rewards, bins=literal(bins, "--bins"),
-        max_states=max_states, terminal=terminal, env_args=arguments(env_arg, "--env-arg") or None, record=record,
+        max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
+        env_args=arguments(env_arg, "--env-arg") or None, record=record,
         checkpoint=out, stop=stop, **options,
     )  # fmt: skip
+    if not out.exists():  # certified without a single episode: there was nothing to go on from, but there is an atlas
+        atlas.save(out)
     if as_json:
         say_json({**certificate_facts(atlas), "out": str(out)})
     elif not quiet:
@@ -160,7 +182,8 @@ def info(
     it, shape = load(atlas), grid_shape(grid)
     visits = it.counts.state_visits()
     seen, setting = int((visits > 0).sum()), it.counts.setting
-    more = episodes_for([*it.history, (it.episodes, it.certificate.epsilon)], it.certificate.epsilon / 2)
+    half = it.certificate.epsilon / 2
+    more = episodes_for([*it.history, (it.episodes, it.certificate.epsilon)], half)
     more = None if more is None else more - it.episodes
     if plot is not None:
         plots.save_picture(plot, it, None, shape)
@@ -176,14 +199,20 @@ def info(
         + ("(s, a)" if setting.stationary else "(h, s, a)"),
     ]
     if it.certificate.target is not None:
-        lines.append(f"target: epsilon {it.certificate.target:g}, {'reached' if it.certificate.met else 'not reached'}")
+        lines.append(f"target: epsilon {exact(it.certificate.target)}, {'reached' if it.certificate.met else 'not reached'}")
     if it.paid is not None:
         low, high = it.paid.range
         units = "" if 0.0 <= low <= high <= 1.0 else " --reward-range LOW,HIGH"
-        lines.append(f"rewards of the environment: from {low:g} to {high:g}; plan for them with --reward own{units}")
+        lines.append(
+            f"rewards of the environment: from {low:g} to {high:g}; plan for them with --reward own{units}, "
+            "and --rewards deterministic if you know that a transition always pays the same"
+        )
     lines += it.source.get("alarms", [])
-    half = f"half of epsilon, {it.certificate.epsilon / 2:.4g}"
-    lines.append(f"forecast: about {more:.2g} more episodes for {half}" if more is not None else f"forecast: none yet for {half}")
+    if half > 0:
+        aim = f"half of epsilon, {up(half)}"
+        lines.append(
+            f"forecast: about {more:.2g} more episodes for {aim}" if more is not None else f"forecast: none yet for {aim}"
+        )
     say(*lines, "", "visits per state:", *plots.visits_text(it, shape))
     if plot is not None:
         say(f"drawn in {plot}")
@@ -198,6 +227,15 @@ def plan(
     html: Annotated[Path | None, typer.Option(help="Write a page with the plan, its interval and pictures.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw it (PNG, PDF or SVG).")] = None,
     reward_range: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="Units of the reward, if not 0 to 1.")] = None,
+    rewards: Annotated[
+        str | None,
+        typer.Option(
+            metavar="random|deterministic", help="For own: whether a transition always pays the same. Random assumes nothing."
+        ),
+    ] = None,
+    stationary_rewards: Annotated[
+        bool, typer.Option("--stationary-rewards", help="For own: assume that rewards do not depend on the step.")
+    ] = False,
     cautious: Annotated[bool, typer.Option("--cautious", help="The policy with the best guaranteed value.")] = False,
     grid: Grid = None,
     quiet: Quiet = False,
@@ -218,7 +256,7 @@ def plan(
         if path is not None:
             check_writable(path)
     given = reward if reward == "own" else read_reward(reward, it.counts.setting)
-    made = it.plan(given, two_numbers(reward_range), cautious)
+    made = it.plan(given, two_numbers(reward_range), cautious, rewards, stationary_rewards)
     if out is not None:
         write_policy(out, it, made)
     if plot is not None:
@@ -227,10 +265,11 @@ def plan(
         plots.save_report(html, it, made, reward, shape)
     if as_json:
         facts = {"value": made.value, "lower": made.lower, "upper": made.upper, "regret_bound": made.regret_bound}
-        say_json({**facts, "delta": it.certificate.delta, "policy": made.policy.tolist()})
+        say_json({**facts, "delta": made.delta, "assumptions": made.assumptions, "policy": made.policy.tolist()})
         return
     say(f"value {made.value:.6g} in the empirical model")
-    say(f"with probability {1 - it.certificate.delta:g}: {made.lower:.6g} <= its true value <= the optimum <= {made.upper:.6g}")
+    ends = f"{down(made.lower, 6)} <= its true value <= the optimum <= {up(made.upper, 6)}"
+    say(f"with probability {certain(made.delta)}: {ends}", *assumed_lines(made.assumptions))
     if not quiet:
         say(*(["", "actions at step 0:", *plots.plan_text(it, made, shape)] if plots.grid_of(it, shape) else []))
         say(*(f"written: {path}" for path in (out, html, plot) if path is not None))
@@ -246,6 +285,7 @@ def audit(
     env_arg: EnvArgs = None,
     bins: Bins = None,
     max_states: MaxStates = None,
+    terminal: Terminal = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -256,7 +296,7 @@ def audit(
     from .audit import audit as look
 
     report = look(
-        env, horizon, stationary=stationary, seed=seed, bins=literal(bins, "--bins"), max_states=max_states,
+        env, horizon, stationary=stationary, seed=seed, bins=literal(bins, "--bins"), max_states=max_states, terminal=terminal,
         env_args=arguments(env_arg, "--env-arg") or None,
     )  # fmt: skip
     if as_json:
@@ -273,6 +313,9 @@ def audit(
 def merge(
     atlases: Annotated[list[Path], typer.Argument(metavar="ATLAS...", help="Two or more atlas files.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Where to write the merged atlas.", show_default=False)],
+    same_environment: Annotated[
+        bool, typer.Option("--same-environment", help="You know that data without a fingerprint are of the same environment.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Put explorations of the same environment together and certify them afresh.
@@ -286,7 +329,7 @@ def merge(
 
     if len(atlases) < 2:
         raise ValueError("merging needs at least two atlases.")
-    merged = functools.reduce(lambda a, b: a | b, [load(path) for path in atlases])
+    merged = functools.reduce(lambda a, b: a.merge(b, same_environment), [load(path) for path in atlases])
     merged.save(out)
     if as_json:
         say_json({**certificate_facts(merged), "out": str(out)})
@@ -333,8 +376,27 @@ def certificate_facts(atlas: Any) -> dict[str, Any]:
     return {
         "epsilon": it.epsilon, "delta": it.delta, "bounds": it.bounds, "met": it.met, "target": it.target,
         "episodes": it.episodes, "horizon": it.horizon, "stationary": it.stationary, "every_reward": it.every_reward,
-        "n_states": it.setting.n_states, "n_actions": it.setting.n_actions,
+        "n_states": it.setting.n_states, "n_actions": it.setting.n_actions, "assumptions": it.assumptions,
+        "says_nothing": it.epsilon >= it.largest,
     }  # fmt: skip
+
+
+def assumed_lines(assumptions: tuple[str, ...]) -> list[str]:
+    return [f"assumes: {'; '.join(assumptions)}"] if assumptions else []
+
+
+def masks_of(text: str | None) -> Any:
+    """Masks by the word `none`, or from a file."""
+    if text is None or text == "none":
+        return text
+    import numpy as np
+
+    try:
+        return np.load(text, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        raise ValueError(
+            f"--action-masks is {text!r}: it has to be none, or a .npy file with an (S, A) array of 0 and 1."
+        ) from None
 
 
 def literal(text: str | None, name: str) -> Any:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def paper_beta(n: ArrayLike, setting: Setting, delta: float) -> Any:
     """The threshold of Theorem 1 of the paper (of its appendix when stationary), for n samples of a law."""
-    m = setting.n_states - 1
+    m = setting.n_outcomes - 1
     mixture = m * (1 + np.log1p(np.asarray(n, dtype=float) / m)) if m else 0.0 * np.asarray(n)
     return np.log(2 * setting.n_rows / probability(delta, "delta")) + mixture
 
@@ -39,7 +39,7 @@ def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
     the paper's extra state s_0: one law more, followed by the whole value sigma_H and, before it, by no discount. If rewards
     may depend on the successor, r + gamma V is what a model error can cost: sigma_{H-h}, the last step included.
     """
-    sigma, m = setting.sigma, setting.n_states - 1
+    sigma, m = setting.sigma, setting.n_outcomes - 1
     weight = sigma[:0:-1].copy() if setting.arrival_rewards else setting.discount * sigma[setting.horizon - 1 :: -1]
     random_start = setting.initial_state is None
     return kernels.rf.Rule(
@@ -48,7 +48,7 @@ def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
         discount=setting.discount,
         start_weight=float(sigma[-1]) if random_start else 0.0,
         start_cap=float(sigma[-1]) if random_start and clip else np.inf,
-        n_states=setting.n_states,
+        n_states=setting.n_outcomes,
         n_actions=setting.n_actions,
         kind=kernels.rf.PINSKER,
         m=float(m),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import kernels
-from .setting import Setting
+from .setting import Setting, as_list, listed, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,10 +42,12 @@ class Counts:
         if transfer and not setting.stationary:
             self._pool = Counts(replace(setting, stationary=True))
         self._booked_at = 0  # episodes
+        self.runs = 1  # how many explorations these are the counts of, each scored by its own predictions
+        self.news = 0  # how often something was declared that indices computed before do not know
         layers, M, A = setting.layers, 64, setting.n_actions
-        N = min(layers * setting.n_states + 1, setting.horizon + 3)
+        N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         self._table: Table = kernels.table.Table(
-            node_of=np.zeros((layers, setting.n_states), np.uint32),
+            node_of=np.zeros((layers, setting.n_outcomes), np.uint32),
             state=np.zeros(N, np.uint32),
             following=np.zeros(N, np.uint32),
             head=np.zeros(layers, np.uint32),
@@ -60,55 +62,119 @@ class Counts:
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0
             known=np.zeros(0, np.uint8),
         )
+        if setting.hidden_masks:
+            self._marks()[: setting.n_states] = kernels.table.UNSURE
+        if setting.terminal == "outcome":
+            self._marks()[setting.n_states :] = kernels.table.STAYS
         if setting.absorbing_states:
-            self.declare_absorbing(setting.absorbing_states)
+            self._marks()[list(setting.absorbing_states)] = kernels.table.STAYS
+        if setting.illegal_actions:
+            self._marks()[*np.array(setting.illegal_actions).T] = kernels.table.ILLEGAL
+            if setting.hidden_masks:  # a state of which some are known is known altogether
+                for s in {s for s, _ in setting.illegal_actions}:
+                    self._marks()[s] &= kernels.table.ILLEGAL
 
     def declare_absorbing(self, states: Iterable[int]) -> None:
         """Says that states are known never to be left, although the setting did not know it: nothing has to be estimated there.
 
-        For what an environment tells as it goes, such as the observations in which its episodes end. It has to be said before
-        the first visit.
+        For what an environment tells as it goes, such as the observations in which its episodes end. It is an assumption, which
+        certificates print; a state that was seen to be left is refused, and so are later episodes that leave it.
         """
-        self._marks()[list(states)] = kernels.table.STAYS
+        stays = np.full(self.setting.n_actions, kernels.table.STAYS, np.uint8)
+        chosen = [self._checked_state(s) for s in as_list(states, "the states of declare_absorbing")]
+        for s in chosen:
+            if (self._marks()[s] == kernels.table.ILLEGAL).any():
+                raise ValueError(f"state {s} has illegal actions, so episodes go on from there: it is not absorbing.")
+            self._check_state(s, stays)
+        self._note(chosen, stays)
 
     def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
-        """Says which actions must not be played in a state, before its first visit: certificates and plans do without them."""
-        self._marks()[state, list(actions)] = kernels.table.ILLEGAL
+        """Says which actions must not be played in a state; all others may. Certificates and plans do without them.
+
+        With `hidden_masks` every state has to be declared before its first visit, also those without illegal actions. What was
+        declared before, or was seen to happen, cannot be taken back: a contradiction is refused.
+        """
+        state = self._checked_state(state)
+        forbidden = sorted({whole_number(a, "an action") for a in as_list(actions, "the actions of declare_illegal")})
+        A = self.setting.n_actions
+        if forbidden and not 0 <= forbidden[0] <= forbidden[-1] < A:
+            raise ValueError(f"the illegal actions of state {state} are {forbidden}: actions go from 0 to {A - 1}.")
+        if len(forbidden) == A:
+            raise ValueError(f"every action would be illegal in state {state}: at least one has to be legal.")
+        row = np.zeros(A, np.uint8)
+        row[forbidden] = kernels.table.ILLEGAL
+        before = self._marks()[state]
+        if (before == kernels.table.STAYS).any():
+            if forbidden:
+                raise ValueError(f"state {state} is known never to be left: no action is illegal there.")
+            return
+        settled = self.setting.hidden_masks and not (before == kernels.table.UNSURE).any()
+        if (settled and (before != row).any()) or ((before == kernels.table.ILLEGAL) & (row == 0)).any():
+            raise ValueError(f"the illegal actions of state {state} were declared before, and differently: they cannot change.")
+        self._check_state(state, row)
+        self._note([state], row)
+
+    def _checked_state(self, state: Any) -> int:
+        number = whole_number(state, "a state")
+        if not 0 <= number < self.setting.n_states:
+            raise ValueError(f"a declaration names state {number}: states go from 0 to {self.setting.n_states - 1}.")
+        return number
+
+    def _note(self, states: list[int], row: np.ndarray) -> None:
+        """Marks states. An index that was computed before knows nothing of it, unless it took the worst of what is possible."""
+        met = self._table.node_of[:, states].any() or not self.setting.hidden_masks
+        self.news += bool(met and (self._marks()[states] != row).any())
+        self._marks()[states] = row
+
+    def _check_state(self, s: int, row: np.ndarray) -> None:
+        """Raises if a transition from state s was counted that contradicts marks (A,) of its pairs."""
+        if self._table.node_of[:, s].any():
+            flows = kernels.table.flows(self._table, self.setting.n_actions)
+            flows = flows[(flows[:, 0] >= 0) & (flows[:, 1] == s)]
+            check_marks(flows[:, 1], flows[:, 2], flows[:, 3], row[flows[:, 2]])
 
     def _marks(self) -> np.ndarray:
         """What is known of every pair, (S, A), to be written to."""
-        S, A = self.setting.n_states, self.setting.n_actions
+        S, A = self.setting.n_outcomes, self.setting.n_actions
         if len(self._table.known) == 0:
             self._table = self._table._replace(known=np.zeros(S * A, np.uint8))
         return self._table.known.reshape(S, A)
 
     @property
     def absorbing_states(self) -> np.ndarray:
-        """The states that are known never to be left."""
+        """The states that are known never to be left; beyond them, with `terminal="outcome"`, all ends."""
+        stays = self.stays()
+        return stays[stays < self.setting.n_states]
+
+    def stays(self) -> np.ndarray:
+        """The outcomes that are known never to be left, ends included."""
         known = self._table.known.reshape(-1, self.setting.n_actions)
         return np.flatnonzero((known == kernels.table.STAYS).any(axis=1))
 
     @property
     def illegal(self) -> np.ndarray:
         """Which pairs must not be played, (S, A) booleans; (0, A) if there are none."""
-        illegal = self._table.known.reshape(-1, self.setting.n_actions) == kernels.table.ILLEGAL
+        illegal = self._table.known.reshape(-1, self.setting.n_actions)[: self.setting.n_states] == kernels.table.ILLEGAL
         return illegal if illegal.any() else illegal[:0]
+
+    def is_unsure(self, state: int) -> bool:
+        """Whether it is not known yet which actions are legal in a state."""
+        return bool(len(self._table.known) and self._marks()[state, 0] == kernels.table.UNSURE)
 
     def known_rows(self) -> np.ndarray:
         """Which rows of the table need no estimate."""
         t, A = self._table, self.setting.n_actions
         if len(t.known) == 0:
             return np.zeros(len(t.n), bool)
-        known = t.known.reshape(-1, A)[t.state].reshape(-1) != 0
+        known = t.known.reshape(-1, A)[t.state].reshape(-1) & (kernels.table.STAYS | kernels.table.ILLEGAL) != 0
         known[:A] = False  # the start draw is no state
         return known
 
     @classmethod
     def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
         """Counts of whole episodes, in the order in which they were played: states (B, H+1) and actions (B, H)."""
-        states, actions = checked_episodes(states, actions, setting)
         counts = cls(setting, transfer=True)
-        counts.add_episodes(states, actions)
+        counts.add_episodes(*counts.checked(states, actions))
         return counts
 
     @classmethod
@@ -134,22 +200,25 @@ class Counts:
         return counts_from_minari(dataset, horizon, **options)
 
     @classmethod
-    def from_columns(cls, setting: Setting, columns: Mapping[str, ArrayLike], known: np.ndarray | None = None) -> Counts:
+    def from_columns(
+        cls, setting: Setting, columns: Mapping[str, ArrayLike], known: np.ndarray | None = None, runs: int = 1
+    ) -> Counts:
         """Counts from the columns h, s, a, next, count and, if they were scored, evidence, as `columns` gives them.
 
-        `known` is what is known of pairs beyond the setting, as `declare` takes it.
+        `known` is what is known of pairs beyond the setting, as `declare` takes it; `runs` is how many explorations were added
+        up. Evidence that no order of the transitions could have produced is refused (`docs/theory.md`, 9).
         """
         missing = [name for name in COLUMNS if name not in columns]
         if missing:
             raise ValueError(f"the column {missing[0]!r} is missing: counts need {', '.join(COLUMNS)}.")
-        flows = np.stack([np.asarray(columns[name], dtype=np.int64) for name in COLUMNS], axis=1)
+        flows = np.stack([whole_numbers(columns[name], name) for name in COLUMNS], axis=1)
         h, start = flows[:, 0], flows[:, 0] == -1
         steps = 1 if setting.stationary else setting.horizon
         for name, values, low, high in (
             ("h", h, -1, steps - 1),
-            ("s", flows[:, 1], 0, setting.n_states - 1),
+            ("s", flows[:, 1], 0, setting.n_outcomes - 1),
             ("a", flows[:, 2], 0, setting.n_actions - 1),
-            ("next", flows[:, 3], 0, setting.n_states - 1),
+            ("next", flows[:, 3], 0, setting.n_outcomes - 1),
             ("count", flows[:, 4], 1, MOST),
         ):
             wrong = (values < low) | (values > high)
@@ -160,12 +229,18 @@ class Counts:
                 raise ValueError(f"row {row} of the counts has {name} = {values[row]}: it has to be from {low} to {high}.")
         if flows[:, 4].sum(dtype=float) > MOST:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
-        left = ~start & np.isin(flows[:, 1], setting.absorbing_states) & (flows[:, 3] != flows[:, 1])
+        left = ~start & setting.stays(flows[:, 1]) & (flows[:, 3] != flows[:, 1])
         if left.any():
             raise ValueError(f"row {int(left.argmax())} of the counts leaves a state that the setting says is absorbing.")
+        if (flows[start, 3] >= setting.n_states).any():
+            raise ValueError("an episode starts where episodes end.")
         if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
             raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
         evidence = np.asarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
+        if evidence.shape != (len(flows),):
+            raise ValueError(
+                f"the column 'evidence' has shape {evidence.shape}: it needs a number for each of {len(flows)} rows."
+            )
         if not (np.isfinite(evidence) & (evidence <= 0)).all():
             row = int((~(np.isfinite(evidence) & (evidence <= 0))).argmax())
             raise ValueError(
@@ -174,9 +249,11 @@ class Counts:
         counts = cls(setting, transfer="evidence" in columns)
         if known is not None:
             counts.declare(known)
-            counts._check_known(flows)
+        counts._check_known(flows)
         counts._record(flows)
         if counts._pool is not None:
+            counts.runs = whole_number(runs, "runs")
+            check_evidence(flows, evidence, setting, merged=counts.runs > 1)
             counts._add_evidence(flows, evidence)
         return counts
 
@@ -231,7 +308,7 @@ class Counts:
             self._book(self._pool)
 
     def _book(self, pool: Counts) -> None:
-        pool._record(kernels.table.book(self._table, pool._table, self.setting.n_actions, self.setting.n_states))
+        pool._record(kernels.table.book(self._table, pool._table, self.setting.n_actions, self.setting.n_outcomes))
         self._booked_at = self.episodes
 
     def _add_evidence(self, flows: np.ndarray, evidence: np.ndarray) -> None:
@@ -247,7 +324,7 @@ class Counts:
         if self._pool is None:
             return np.zeros(0)
         out = np.zeros(len(self._table.seen))
-        kernels.table.scores(self._table, self._pool._table, self.setting.n_actions, self.setting.n_states, out)
+        kernels.table.scores(self._table, self._pool._table, self.setting.n_actions, self.setting.n_outcomes, out)
         return out
 
     @property
@@ -291,13 +368,15 @@ class Counts:
         c = self.columns()
         steps = 1 if self.setting.stationary else self.setting.horizon
         n = np.zeros((steps, self.setting.n_states, self.setting.n_actions), np.int64)
-        move = c["h"] >= 0
+        move = (c["h"] >= 0) & (c["s"] < self.setting.n_states)
         np.add.at(n, (c["h"][move], c["s"][move], c["a"][move]), c["count"][move])
         return n[0] if self.setting.stationary else n
 
     def state_visits(self) -> np.ndarray:
-        """How often each state was acted in, over all steps: (S,)."""
-        return self.n().sum(axis=-1).reshape(-1, self.setting.n_states).sum(axis=0)
+        """How often each state was acted in, over all steps, or stayed in after an episode had ended there: (S,)."""
+        c = self.columns()
+        move = c["h"] >= 0
+        return np.bincount(c["s"][move] % self.setting.n_states, c["count"][move], self.setting.n_states).astype(np.int64)
 
     def model(self) -> EmpiricalModel:
         """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there is no data."""
@@ -305,26 +384,34 @@ class Counts:
 
     def digest(self) -> str:
         """A fingerprint of the setting, every count and, with transfer, its evidence."""
-        sha = hashlib.sha256(json.dumps(asdict(self.setting), sort_keys=True).encode())
+        sha = hashlib.sha256(json.dumps(self.setting.identity(), sort_keys=True).encode())
         for name, column in self.columns().items():
             sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
         if len(self._table.known):
-            sha.update(
-                np.flatnonzero(self._table.known).astype("<i8").tobytes() + bytes(self._table.known[self._table.known > 0])
-            )
+            told = np.flatnonzero(self._table.known != self._blank)
+            sha.update(told.astype("<i8").tobytes() + bytes(self._table.known[told]))
         return sha.hexdigest()
+
+    @property
+    def _blank(self) -> int:
+        """The mark of a pair of which nothing is known."""
+        return kernels.table.UNSURE if self.setting.hidden_masks else 0
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything, down to the order of discovery, on which the last bit of a sum depends: for `from_state`."""
         nodes, edges, values = kernels.table.layout(self._table, self.setting.n_actions)
-        known = np.flatnonzero(self._table.known)
         return {
             "nodes": nodes,
             "edges": edges,
             "values": values,
             "booked_at": np.array([self._booked_at]),
-            "known": np.stack([known, self._table.known[known].astype(np.int64)], axis=1),
+            "known": self.told(),
         }
+
+    def told(self) -> np.ndarray:
+        """What is known of pairs, as rows for `declare`: (s A + a, mark)."""
+        told = np.flatnonzero(self._table.known != self._blank)
+        return np.stack([told, self._table.known[told].astype(np.int64)], axis=1)
 
     @classmethod
     def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
@@ -354,12 +441,39 @@ class Counts:
         return counts
 
     def declare(self, known: np.ndarray) -> None:
-        """Takes over what is known of pairs, rows of (s A + a, 1 if it stays where it is and 2 if it must not be played)."""
-        if len(known):
-            size = self.setting.n_states * self.setting.n_actions
-            if ((known < [0, 1]) | (known > [size - 1, 2])).any():
-                raise ValueError("what it says of known pairs is damaged.")
-            self._marks().reshape(-1)[known[:, 0]] = known[:, 1]
+        """Takes over what is known of pairs, rows of (s A + a, mark): 1 it stays where it is, 2 it is illegal, 0 it is legal.
+
+        The last is for settings with `hidden_masks` only, where nothing is known of a pair otherwise.
+        """
+        if not len(known):
+            return
+        A, hidden = self.setting.n_actions, self.setting.hidden_masks
+        size = self.setting.n_outcomes * A
+        if ((known < [0, 0 if hidden else 1]) | (known > [size - 1, 2])).any():
+            raise ValueError("what it says of known pairs is damaged.")
+        before, marks = self._marks().reshape(-1), self._marks().reshape(-1).copy()
+        marks[known[:, 0]] = known[:, 1]
+        taken_back = (before != marks) & (before != self._blank)
+        rows = marks.reshape(-1, A)
+        part = (rows == self._blank).any(axis=1) & (rows != self._blank).any(axis=1) & hidden
+        stays = rows == kernels.table.STAYS
+        part |= stays.any(axis=1) & ~stays.all(axis=1)
+        if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
+            raise ValueError("what it says of known pairs is damaged.")
+        before[:] = marks
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """What was declared beyond the setting, in sentences: assumptions that certificates print."""
+        setting, said = self.setting, []
+        stays = np.setdiff1d(self.absorbing_states, setting.absorbing_states)
+        if len(stays) and setting.terminal != "state":
+            said.append(f"never left, as declared: {listed('state', stays.tolist())}")
+        given = {s * setting.n_actions + a for s, a in setting.illegal_actions}
+        illegal = np.unique([pair // setting.n_actions for pair in np.flatnonzero(self.illegal) if int(pair) not in given])
+        if len(illegal) and not setting.hidden_masks:
+            said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
+        return tuple(said)
 
     def copy(self) -> Counts:
         twin = Counts.__new__(Counts)
@@ -367,6 +481,7 @@ class Counts:
         twin._table = self._table._replace(**{k: v.copy() for k, v in self._table._asdict().items()})
         twin._pool = None if self._pool is None else self._pool.copy()
         twin._booked_at = self._booked_at
+        twin.runs, twin.news = self.runs, self.news
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -378,6 +493,7 @@ class Counts:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
         total, columns = self.copy(), other.columns()
         total._share_marks(other)
+        total.runs += other.runs
         if total._pool is not None:
             total._book(total._pool)
         flows = np.stack([columns[name] for name in COLUMNS], axis=1)
@@ -392,20 +508,44 @@ class Counts:
         """Takes over what the other counts know of pairs, if the data of both agree with it."""
         if len(self._table.known) == len(other._table.known) == 0:
             return
-        mine, theirs = self._marks(), other._marks()
-        if ((mine != theirs) & (mine > 0) & (theirs > 0)).any():
+        mine, theirs, blank = self._marks(), other._marks(), self._blank
+        if ((mine != theirs) & (mine != blank) & (theirs != blank)).any():
             raise ValueError("these counts cannot be added: they disagree on what is known of their states.")
-        mine[...] = np.maximum(mine, theirs)
+        for one, two in ((self, other), (other, self)):  # a state in which an episode ended was met by the other, and went on
+            ended = np.setdiff1d(one.absorbing_states, two.absorbing_states)
+            if two._table.node_of[:, ended].any():
+                s = ended[two._table.node_of[:, ended].any(axis=0).argmax()]
+                raise ValueError(f"these counts cannot be added: they disagree on whether episodes go on from state {s}.")
+        mine[...] = np.where(mine == blank, theirs, mine)
         for counts in (self, other):
             self._check_known(np.stack([counts.columns()[name] for name in COLUMNS], axis=1))
 
     def _check_known(self, flows: np.ndarray) -> None:
         """Raises if transitions contradict what is known."""
-        flows = flows[flows[:, 0] >= 0]
-        of = self._marks()[flows[:, 1], flows[:, 2]]
-        against = ((of == kernels.table.STAYS) & (flows[:, 3] != flows[:, 1])) | (of == kernels.table.ILLEGAL)
-        if against.any():
-            raise ValueError(f"a count leaves state {flows[against.argmax(), 1]} in a way that is known to be impossible.")
+        if not len(self._table.known):
+            return
+        marks, moves = self._marks(), flows[flows[:, 0] >= 0]
+        check_marks(moves[:, 1], moves[:, 2], moves[:, 3], marks[moves[:, 1], moves[:, 2]])
+        self._check_met(flows[:, 3])
+
+    def _check_met(self, states: np.ndarray) -> None:
+        """Raises if it was never declared which actions are legal in a state that was met."""
+        unsure = self._marks()[states, 0] == kernels.table.UNSURE
+        if unsure.any():
+            s = int(states.reshape(-1)[unsure.argmax()])
+            raise ValueError(
+                f"state {s} was met, but which of its actions are illegal was never declared: "
+                f"call declare_illegal({s}, [...]) before, with an empty list if all are legal."
+            )
+
+    def checked(self, states: ArrayLike, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Episodes as (B, H+1) and (B, H) int64 that fit the setting and contradict nothing that is known of its states."""
+        states, actions = checked_episodes(states, actions, self.setting)
+        if len(self._table.known) and len(states):
+            s, s_next = states[:, :-1].reshape(-1), states[:, 1:].reshape(-1)
+            check_marks(s, actions.reshape(-1), s_next, self._marks()[s, actions.reshape(-1)])
+            self._check_met(states)
+        return states, actions
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and self.digest() == other.digest()
@@ -421,12 +561,12 @@ class EmpiricalModel:
 
     def __init__(self, counts: Counts) -> None:
         setting, c = counts.setting, counts.columns()
-        self.n_states, self.n_actions = setting.n_states, setting.n_actions
+        self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # what can be reached, ends included
         start = c["h"] == -1
         self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
         self._stationary, self._horizon = setting.stationary, setting.horizon
-        self._absorbing = counts.absorbing_states
-        self.illegal = counts.illegal
+        self._absorbing = counts.stays()
+        self.illegal = np.pad(counts.illegal, ((0, self.n_states - setting.n_states), (0, 0))) if len(counts.illegal) else ()
         if self.initial.sum() == 0:
             self.initial[:] = 1.0
             if setting.initial_state is not None:
@@ -477,21 +617,85 @@ def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) ->
             f"states have shape {states.shape} and actions {actions.shape}: "
             f"an episode of horizon {H} has {H + 1} states and {H} actions."
         )
-    for name, values, bound in (("states", states, setting.n_states), ("actions", actions, setting.n_actions)):
+    for name, values, bound in (("states", states, setting.n_outcomes), ("actions", actions, setting.n_actions)):
         if not np.issubdtype(values.dtype, np.integer):
             raise ValueError(f"{name} are {values.dtype}: they have to be whole numbers.")
         wrong = np.argwhere((values < 0) | (values >= bound))
         if len(wrong):
             b, h = (int(i) for i in wrong[0])
             raise ValueError(f"{name}[{b}, {h}] is {values[b, h]}: {name} go from 0 to {bound - 1}.")
-    left = np.argwhere(np.isin(states[:, :-1], setting.absorbing_states) & (states[:, 1:] != states[:, :-1]))
+    left = np.argwhere(setting.stays(states[:, :-1]) & (states[:, 1:] != states[:, :-1]))
     if len(left):
         b, h = (int(i) for i in left[0])
         raise ValueError(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing.")
+    if (states[:, 0] >= setting.n_states).any():
+        b = int((states[:, 0] >= setting.n_states).argmax())
+        raise ValueError(f"episode {b} starts in {states[b, 0]}, which is the end of an episode.")
     if setting.initial_state is not None and (states[:, 0] != setting.initial_state).any():
         b = int((states[:, 0] != setting.initial_state).argmax())
         raise ValueError(f"episode {b} starts in state {states[b, 0]}, not in the initial_state {setting.initial_state}.")
     return np.ascontiguousarray(states, dtype=np.int64), np.ascontiguousarray(actions, dtype=np.int64)
+
+
+def check_marks(s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndarray) -> None:
+    """Raises if transitions contradict the marks of their pairs. Arrays of equal length."""
+    against = ((marks == kernels.table.STAYS) & (s_next != s)) | (marks == kernels.table.ILLEGAL)
+    if against.any():
+        i = int(against.argmax())
+        what = "is illegal" if marks[i] == kernels.table.ILLEGAL else "never leaves that state"
+        raise ValueError(
+            f"a transition leads from state {s[i]} with action {a[i]} to {s_next[i]}, which is known to be impossible: "
+            f"the action {what}."
+        )
+
+
+def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
+    """A column of whole numbers as int64; a fraction is refused, not cut off."""
+    array = np.asarray(values)
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "iuf"
+        or not (array.dtype.kind != "f" or np.array_equal(array, np.floor(array)))
+    ):
+        raise ValueError(f"the column {name!r} of the counts has to hold whole numbers, one in each row.")
+    return array.astype(np.int64)
+
+
+def check_evidence(flows: np.ndarray, evidence: np.ndarray, setting: Setting, merged: bool) -> None:
+    """Raises if no order of these transitions could have given them this evidence: it would make a certificate too small."""
+    moves = np.flatnonzero(flows[:, 0] >= 0)
+    if not len(moves):
+        return
+    _, group = np.unique(flows[moves, 1:4], axis=0, return_inverse=True)
+    group, count, value = group.reshape(-1), flows[moves, 4].astype(float), evidence[moves]
+    order = np.lexsort((-value / count, group))
+    wrong = int(kernels.table.impossible_evidence(order, group, count, value, setting.n_outcomes))
+    if wrong < 0 and not merged:
+        wrong = _beyond_all(flows[moves], value, setting)
+    if wrong >= 0:
+        raise ValueError(
+            f"row {int(moves[wrong])} of the counts has evidence {value[wrong]:g}: no order of these transitions gives so much."
+        )
+
+
+def _beyond_all(moves: np.ndarray, evidence: np.ndarray, setting: Setting) -> int:
+    """A transition of a pair (s, a) whose evidence over all steps and successors is more than one run can give, or -1.
+
+    With M_x = N_x + 1/(2S) and M = n + 1/2, the score of a transition to x is the derivative by N_x of the convex function
+    G(M) = sum_x M_x log(M_x / M), taken at the counts of some earlier time. So all scores together are at most G now less G at 0.
+    """
+    S, A = setting.n_outcomes, setting.n_actions
+    pairs, of = np.unique(moves[:, 1] * A + moves[:, 2], return_inverse=True)
+    of = of.reshape(-1)
+    edges, edge = np.unique(np.column_stack([of, moves[:, 3]]), axis=0, return_inverse=True)
+    N = total_by(edge.reshape(-1), moves[:, 4], len(edges))  # of each (s, a, x)
+    n, seen = total_by(edges[:, 0], N, len(pairs)), np.bincount(edges[:, 0], minlength=len(pairs))
+    alpha, M = 0.5 / S, n + 0.5
+    G = total_by(edges[:, 0], (N + alpha) * np.log((N + alpha) / M[edges[:, 0]]), len(pairs))
+    G += (S - seen) * alpha * np.log(alpha / M) - 0.5 * np.log(1 / S)
+    given = total_by(of, evidence, len(pairs))
+    over = given > G + 1e-7 * (1 + np.abs(G))
+    return int((of == over.argmax()).argmax()) if over.any() else -1
 
 
 def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:

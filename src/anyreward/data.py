@@ -43,7 +43,7 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
             columns[name] = np.ones(columns["h"].shape, np.int64)
     if any(values.ndim != 1 or len(values) != columns["h"].size for values in columns.values()):
         raise ValueError("the columns of the data frame have to be of equal length, with one number in each row.")
-    most = {"h": setting.horizon - 1, "s": setting.n_states - 1, "a": setting.n_actions - 1, "next": setting.n_states - 1}
+    most = {"h": setting.horizon - 1, "s": setting.n_outcomes - 1, "a": setting.n_actions - 1, "next": setting.n_outcomes - 1}
     starts = columns["h"] == -1
     for name, values in columns.items():
         whole = values.dtype.kind in "iu" or (
@@ -106,7 +106,7 @@ def counts_from_minari(
         stationary=stationary,
         initial_state=initial_state,
         arrival_rewards=arrival_rewards,
-        absorbing_states=(observations.size,),
+        terminal="end",
     )
     states = np.full((len(dataset), H + 1), observations.size, np.int64)
     played = np.zeros((len(dataset), H), np.int64)
@@ -144,7 +144,7 @@ def to_minari(atlas: Atlas, dataset_id: str, **options: Any) -> Any:
         buffers.append(
             EpisodeBuffer(
                 id=b,
-                observations=states[: n + 1].astype(np.int64).tolist(),
+                observations=(states[: n + 1] % setting.n_states).astype(np.int64).tolist(),
                 actions=actions[:n].astype(np.int64).tolist(),
                 rewards=rewards[:n].tolist(),
                 terminations=(ends & bool(terminated)).tolist(),

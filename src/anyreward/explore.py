@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
+import json
 import signal
 import threading
 import time
@@ -25,7 +27,7 @@ from .certificate import fingerprint
 from .mdp import TabularMDP
 from .progress import Progress
 from .rewards import Reward
-from .setting import positive, probability, whole_number
+from .setting import nearest, positive, probability, real_number, whole_number
 from .world import Environment, KnownModel, World
 
 if TYPE_CHECKING:
@@ -57,10 +59,11 @@ def explore(
     bins: Bins | None = None,
     max_states: int | None = None,
     terminal: str | None = None,
+    action_masks: Any = None,
     env_args: dict[str, Any] | None = None,
     record: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = 10.0,
+    checkpoint_every: float | None = None,
     stop: str = "certificate",
     **options: Any,
 ) -> Atlas:
@@ -100,9 +103,10 @@ def explore(
         States of a model that are known beforehand never to be left: nothing has to be estimated there.
     initial_state
         Where every episode of a Gymnasium environment is known to start. None: that is estimated as well.
-    bins, max_states, terminal, env_args
-        How a Gymnasium environment becomes a process with numbered states: see `simulator.Simulator`. With `terminal=None` an
-        audit decides: `"state"` unless it sees an observation that sometimes ends an episode and sometimes does not.
+    bins, max_states, terminal, action_masks, env_args
+        How a Gymnasium environment becomes a process with numbered states: see `simulator.Simulator`. By default nothing is
+        assumed about where episodes end (`terminal="outcome"`) and which actions are legal. `terminal="state"` and
+        `action_masks` say more and need fewer episodes; the data are checked against them, and the certificate prints them.
     record
         Whether to keep every episode (`Atlas.recording`, `Atlas.to_minari`).
     checkpoint
@@ -110,7 +114,7 @@ def explore(
         reaches the same atlas, bit for bit, as if it had never been interrupted. A larger max_episodes or a smaller epsilon go on
         from there too, but for algorithms that have to know the number of episodes beforehand.
     checkpoint_every
-        Seconds between two saves.
+        Seconds between two saves to the checkpoint, 10 unless it is given.
     stop
         `"certificate"`: epsilon is what the bounds certify from the counts. `"own"`: epsilon is what the algorithm's own theorem
         guarantees (`Explorer.own_epsilon`), which is kept in `atlas.source["own"]`.
@@ -130,6 +134,9 @@ def explore(
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
     delta, kind = probability(delta, "delta"), _explorer_class(algorithm)
     path = None if checkpoint is None else Path(checkpoint)
+    if checkpoint_every is not None and path is None:
+        raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
+    pace = 10.0 if checkpoint_every is None else real_number(checkpoint_every, "checkpoint_every")
     if path is not None:
         files.check_writable(path)
         files.clear_drafts(path)
@@ -142,6 +149,7 @@ def explore(
             "bins": bins,
             "max_states": max_states,
             "terminal": terminal,
+            "action_masks": action_masks,
             "env_args": env_args,
         }
         for name, value in given.items():
@@ -153,7 +161,9 @@ def explore(
     else:
         if absorbing_states:
             raise ValueError("absorbing_states is for models: a Gymnasium environment tells where its episodes end.")
-        simulator, report = audited(env, horizon, stationary, seed, bins, max_states, terminal, env_args)
+        simulator, report = audited(
+            env, horizon, stationary, seed, bins, max_states, terminal, action_masks, env_args, progress=progress
+        )
         report.show(progress, epsilon, delta)
         setting = simulator.setting(discount, stationary, arrival_rewards, initial_state)
         world = Environment(simulator, setting, seed, record, report.alarms)
@@ -172,6 +182,10 @@ def explore(
     try:
         explorer = kind(setting, delta=delta, bounds=bounds, seed=seed, **options)
     except TypeError as problem:
+        unknown = next((name for name in options if name not in option_names(kind)), None)
+        if unknown is not None:
+            known = option_names(kind) | set(inspect.signature(explore).parameters) - {"options"}
+            raise ValueError(f"{unknown!r} is not an option of {kind.__name__}{nearest(unknown, known)}.") from None
         raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
     if stop not in ("certificate", "own"):
         raise ValueError(f"stop is {stop!r}: it has to be 'certificate' or 'own'.")
@@ -180,10 +194,20 @@ def explore(
     if path is not None:
         explorer.state()  # says so if it cannot be saved, before anything is played
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
-    run = _Run(world, explorer, name, epsilon, max_episodes, seed, options, path, checkpoint_every, stop)
+    run = _Run(world, explorer, name, epsilon, max_episodes, seed, options, path, pace, stop)
     with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
         run.go(show)
     return run.atlas()
+
+
+def option_names(kind: type[Explorer]) -> set[str]:
+    """The options of an explorer: the parameters of its constructor and of those it hands on to."""
+    names: set[str] = set()
+    for part in kind.__mro__:
+        if "__init__" in vars(part) and part is not object:
+            parameters = inspect.signature(part.__init__).parameters.values()  # type: ignore[misc]
+            names |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return names - {"self", "setting"}
 
 
 class _Run:
@@ -205,11 +229,13 @@ class _Run:
         self.world, self.explorer, self.epsilon, self.max_episodes = world, explorer, epsilon, max_episodes
         plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
         self.source = {"env": world.name, "algorithm": algorithm, "seed": seed, "options": plain}
+        if world.origin is not None:
+            self.source["fingerprint"] = world.origin
         # Explorations with the same seed draw from the environment alike, whatever they do with it: they are not independent.
         self.mark = hashlib.sha256(f"{world.setting} {seed}".encode()).hexdigest()
         self.call = {
             "env": world.fingerprint,
-            "setting": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(world.setting).items()},
+            "setting": json.loads(json.dumps(asdict(world.setting))),  # as a file gives it back
             "delta": explorer.delta,
             "algorithm": algorithm,
             "bounds": [explorer.bound.name, bound_options(explorer.bound)],
@@ -258,7 +284,7 @@ class _Run:
         """What it is stopped by: the certificate, or the algorithm's own guarantee if that is asked for."""
         if self.stop_by == "certificate":
             return self.explorer.error_bound
-        own = self.explorer.own_epsilon
+        own = self.explorer.guaranteed()
         return inf if own is None else own / 2
 
     def next_look(self, t: int) -> int:
@@ -280,7 +306,7 @@ class _Run:
 
     def own(self) -> dict[str, Any]:
         """What the algorithm itself guarantees."""
-        explorer, epsilon = self.explorer, self.explorer.own_epsilon
+        explorer, epsilon = self.explorer, self.explorer.guaranteed()
         met = epsilon is not None and self.epsilon is not None and epsilon <= self.epsilon
         about = "heuristic, no guarantee" if explorer.heuristic else explorer.guarantee
         return {"epsilon": epsilon, "met": met, "guarantee": about}
@@ -295,6 +321,8 @@ class _Run:
     def resume(self, path: Path) -> None:
         """Goes on from a file, if it is one of this exploration."""
         atlas, progress, state = read(path)
+        if atlas.episodes == 0:  # there is nothing to go on from
+            return
         if not state or not isinstance(progress.get("call"), dict):
             raise ValueError(f"{path} is an atlas, but not a checkpoint to go on from: choose another name, or move it away.")
         for name, value in self.call.items():
@@ -350,13 +378,15 @@ def identify(env: Any, reward: Reward, horizon: int, epsilon: float | None = Non
     Far fewer episodes than for every reward. `options` are those of `explore` and of `BPIUCRL`; the certificate is about this
     reward and this policy only.
     """
+    if "algorithm" in options:
+        raise ValueError("algorithm is not an option of identify, which is BPI-UCRL: use explore for another one.")
     return explore(env, horizon, epsilon, delta, algorithm="bpi-ucrl", reward=reward, **options)
 
 
 def _explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:
     if isinstance(algorithm, type) and issubclass(algorithm, Explorer):
         return algorithm
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         names = ", ".join(map(repr, ALGORITHMS))
         raise ValueError(f"algorithm is {algorithm!r}: it has to be one of {names}, or a subclass of Explorer.")
     return ALGORITHMS[algorithm]

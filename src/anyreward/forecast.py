@@ -16,7 +16,7 @@ def episodes_for(history: Sequence[tuple[int, float]], target: float) -> float |
     between that and three times as steep.
     """
     points = [(t, e) for t, e in history if t > 0 and e > 0]
-    if not points:
+    if not points or target <= 0:
         return None
     last_t, last = points[-1]
     if last <= target:

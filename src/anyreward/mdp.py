@@ -205,13 +205,20 @@ class TabularMDP:
         kernels.simulate.rollout_each(self.model, np.ascontiguousarray(policies, np.int64), rng, states, actions)
         return states, actions
 
-    def rollout(self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator = 0) -> tuple[np.ndarray, np.ndarray]:
+    def rollout(
+        self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Plays episodes under an (H, S) policy: states (episodes, H+1) and actions (episodes, H).
 
-        A generator given as `seed` is advanced by exactly the draws of these episodes.
+        Every call draws afresh. With a number as `seed` it draws the same each time: certificates are void for episodes that are
+        counted twice. A generator given as `seed` is advanced by exactly the draws of these episodes.
         """
         policy = checked_policy(policy, self.n_states, self.n_actions)
         self.check_horizon(len(policy))
+        if whole_number(episodes, "episodes") < 0:
+            raise ValueError(f"episodes is {episodes}: it cannot be negative.")
+        if not isinstance(seed, np.random.Generator | int | np.integer | None):
+            raise ValueError(f"seed is {seed!r}: it has to be a whole number, a NumPy generator, or None to draw afresh.")
         states = np.empty((episodes, len(policy) + 1), np.int64)
         actions = np.empty((episodes, len(policy)), np.int64)
         kernels.simulate.rollout(self.model, policy, np.random.default_rng(seed), states, actions)

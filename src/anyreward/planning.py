@@ -57,7 +57,8 @@ def evaluate_policy(
 ) -> Values:
     """The values of a policy: (H, S) actions, or (H, S, A) probabilities of actions."""
     transitions = _transitions(model, horizon)
-    return _induct(transitions, reward, horizon, discount, as_policy(policy, transitions, horizon))
+    pi = as_policy(policy, transitions.n_states, transitions.n_actions, horizon)
+    return _induct(transitions, reward, horizon, discount, pi)
 
 
 def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, policy: np.ndarray | None) -> Values:
@@ -93,9 +94,9 @@ def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
     return transitions
 
 
-def as_policy(policy: ArrayLike, model: Transitions, horizon: int) -> np.ndarray:
+def as_policy(policy: ArrayLike, S: int, A: int, horizon: int) -> np.ndarray:
     """A policy as (H, S) actions or (H, S, A) probabilities."""
-    pi, S, A = np.asarray(policy), model.n_states, model.n_actions
+    pi = np.asarray(policy)
     if pi.ndim != 3:
         return checked_policy(pi, S, A, horizon)
     pi = pi.astype(float)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .files import replace_file
+from .words import certain, down, interval, up
 
 if TYPE_CHECKING:
     from .atlas import Atlas, Plan
@@ -117,10 +118,12 @@ def save_report(path: Path, atlas: Atlas, plan: Plan, reward: str, grid: tuple[i
     rows = [
         ("reward", reward),
         ("value in the empirical model", f"{plan.value:.6g}"),
-        ("true value of the plan", f"at least {plan.lower:.6g}"),
-        ("true optimum", f"at most {plan.upper:.6g}"),
-        ("how far from optimal it can be", f"{plan.regret_bound:.6g}"),
-        ("certificate", str(atlas.certificate)),
+        ("true value of the plan", f"at least {down(plan.lower, 6)}"),
+        ("true optimum", f"at most {up(plan.upper, 6)}"),
+        ("how far from optimal it can be", up(plan.regret_bound, 6)),
+        ("probability", f"at least {certain(plan.delta)}"),
+        ("assumes", "; ".join(plan.assumptions) or "nothing but that the process is Markov"),
+        ("certificate of the atlas", str(atlas.certificate)),
         ("explored", f"{atlas.source.get('env', 'counts')} with {atlas.source.get('algorithm', 'other data')}"),
     ]
     table = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
@@ -141,8 +144,8 @@ th {{ text-align: left; padding-right: 1rem; font-weight: 600; vertical-align: t
 .policy {{ overflow-x: auto; font-size: 12px }} .policy td, .policy th {{ padding: 1px 6px; text-align: right }}
 </style></head><body>
 <h1>A plan and what is certain about it</h1>
-<p>With probability at least {1 - atlas.certificate.delta:g}, the true value of this plan lies in
-<strong>[{plan.lower:.6g}, {plan.upper:.6g}]</strong>, and so does the optimum.</p>
+<p>With probability at least {certain(plan.delta)}, the true value of this plan lies in
+<strong>{interval(plan.lower, plan.upper, 6)}</strong>, and so does the optimum.</p>
 <table>{table}</table>
 <p><img alt="Visits per state and certified epsilon" src="data:image/png;base64,{image}"></p>
 <h2>Actions by state (rows) and step (columns)</h2>

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .forecast import episodes_for
+from .words import up
 
 PATIENCE = 2.0  # seconds before a display appears unasked
 PACE = 0.1  # seconds between two updates
@@ -68,13 +69,13 @@ class Progress:
             TextColumn("exploring"),
             BarColumn(bar_width=20),
             TextColumn("{task.fields[episodes]:,} episodes {task.fields[rate]:,.0f}/s"),
-            TextColumn("ε [bold]{task.fields[epsilon]:.4g}[/]{task.fields[aim]}"),
+            TextColumn("ε [bold]{task.fields[epsilon]}[/]{task.fields[aim]}"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
             console=console,
         )
         aim = f" → {self._target:.4g}" if self._target is not None else ""
-        self._task = display.add_task("", total=1.0, episodes=0, rate=0.0, epsilon=self._epsilon, aim=aim, left="")
+        self._task = display.add_task("", total=1.0, episodes=0, rate=0.0, epsilon=up(self._epsilon), aim=aim, left="")
         display.start()
         return display
 
@@ -89,7 +90,7 @@ class Progress:
         left = f"about {end:.3g} in all, {duration((end - episodes) / rate)} left" if rate > 0 and end > episodes else ""
         share = episodes / end if end else 0.0
         self._display.update(
-            self._task, completed=min(1.0, share), episodes=episodes, rate=rate, epsilon=self._epsilon, left=left
+            self._task, completed=min(1.0, share), episodes=episodes, rate=rate, epsilon=up(self._epsilon), left=left
         )
 
     def __exit__(self, *_: object) -> None:

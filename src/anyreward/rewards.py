@@ -103,18 +103,71 @@ def as_reward(
     return ArrivalReward((len(r), S, A, H), pairs * S, np.tile(np.arange(S), r[..., 0].size), r.reshape(-1).astype(float))
 
 
-def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
+def reward_of_setting(reward: Reward, setting: Setting, within: tuple[float, float] | None = None) -> np.ndarray | ArrivalReward:
+    """A reward for everything that can be reached in a setting, n_outcomes in all.
+
+    Where to end in a state is an outcome of its own (`terminal="outcome"`), a reward of the states alone goes on paying in an
+    episode that has ended what it pays in the state in which it ended. An array or a table of all outcomes may say otherwise.
+    """
+    S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
+    if N == S or isinstance(reward, ArrivalReward):
+        return as_reward(reward, N, A, H, within)
+    if isinstance(reward, Mapping):
+        columns = [np.asarray(reward.get(name, ())) for name in ("s", "next")]
+        full = any(column.dtype.kind in "iu" and column.max(initial=0) >= S for column in columns)
+    else:
+        full = isinstance(reward, np.ndarray | list | tuple) and _shape(reward) in (
+            (N,),
+            (N, A),
+            (H, N, A),
+            (N, A, N),
+            (H, N, A, N),
+        )
+    if full:
+        return as_reward(reward, N, A, H, within)
+    r = as_reward(reward, S, A, H, within)
+    if not isinstance(r, ArrivalReward):
+        return np.concatenate([r, r], axis=1)
+    T, size = r.shape[0], S * A
+    t, pair = np.divmod(np.repeat(np.arange(T * size), np.diff(r.pointer)), size)
+    pairs = np.concatenate([t * 2 * size + pair + ended * size for ended in (0, 0, 1, 1)])
+    targets = np.concatenate([r.target + ended * S for ended in (0, 1, 0, 1)])
+    order = np.lexsort((targets, pairs))
+    pointer = np.concatenate([[0], np.cumsum(np.bincount(pairs, minlength=T * 2 * size))]).astype(np.int64)
+    return ArrivalReward((T, N, A, H), pointer, targets[order], np.tile(r.pay, 4)[order])
+
+
+def _shape(values: Any) -> tuple[int, ...]:
     try:
-        four = len(inspect.signature(reward).parameters) == 4
-    except (TypeError, ValueError):
-        four = False
-    shape = (H, S, A, S) if four else (H, S, A)
+        return np.shape(values)
+    except ValueError:  # of no shape
+        return ()
+
+
+def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
+    shape = (H, S, A, S) if _takes(reward) == 4 else (H, S, A)
     if np.prod(shape, dtype=float) > MOST_CALLS:
         raise ValueError(f"reward is a function of {len(shape)} arguments with too many values, {shape}: give it as a table.")
     try:
         return np.array([float(reward(*map(int, index))) for index in np.ndindex(*shape)], dtype=float).reshape(shape)
-    except (TypeError, ValueError) as problem:
-        raise ValueError(f"reward is a function that does not give a number everywhere: {problem}.") from None
+    except (TypeError, ValueError, LookupError, ArithmeticError) as problem:
+        kind = type(problem).__name__
+        raise ValueError(f"reward is a function that does not give a number everywhere: {kind}, {problem}.") from None
+
+
+def _takes(reward: Any) -> int:
+    """Whether a function is one of (h, s, a) or of (h, s, a, s_next): parameters with a default do not count."""
+    try:
+        signature = inspect.signature(reward)
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        return 3
+    for arguments in (3, 4):
+        try:
+            signature.bind(*range(arguments))
+        except TypeError:
+            continue
+        return arguments
+    raise ValueError(f"reward is a function of {signature}: it has to take (h, s, a), or (h, s, a, s_next) if paid on arrival.")
 
 
 def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[float, float] | None) -> ArrivalReward:

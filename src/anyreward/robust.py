@@ -18,7 +18,7 @@ class Robust:
         self.setting, self.table = counts.setting, counts._table
         setting = counts.setting
         if isinstance(reward, ArrivalReward):
-            base = np.zeros((setting.horizon, setting.n_states, setting.n_actions))
+            base = np.zeros((setting.horizon, setting.n_outcomes, setting.n_actions))
             self.reward = base, reward.pointer, reward.target, reward.pay
         else:  # an array of our own: the kernels are compiled for writable ones
             self.reward = np.array(reward), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
@@ -29,7 +29,7 @@ class Robust:
             self.table, setting.n_actions, self.radii, self.most, *self.reward, setting.discount, side, whose, policy
         )
         start = -1 if setting.initial_state is None else setting.initial_state
-        return Q, float(kernels.robust.start(self.table, self.radii, start, V[0], side))
+        return Q, float(kernels.robust.start(self.table, self.radii, start, V[0, : setting.n_states], side))
 
     def best(self, side: float) -> tuple[np.ndarray, float]:
         """Q and the value from the start of acting best against the extreme models."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 MOST_NODES = 2**31 - 2  # nodes are 32-bit numbers
+TERMINALS = ("outcome", "end", "state")  # how an early end becomes a state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,18 @@ class Setting:
     absorbing_states
         States that are known never to be left, such as the end of an episode that terminates early. Their transitions need not
         be estimated: they have radius 0 and no share of delta. Data that contradict this are refused.
+    illegal_actions
+        Pairs (state, action) of which you know beforehand that they must not be played. They have no share of delta either.
+    hidden_masks
+        True if some actions may be illegal in some states, and which ones shows only when a state is met for the first time
+        (`Counts.declare_illegal`). A state that was never met may then have any set of legal actions.
+    terminal
+        How episodes end before step H, if they can. None: they do not, or in one of the `absorbing_states`. `"outcome"`: to end
+        in state s is an outcome of its own, numbered n_states + s, which is never left; nothing is assumed. `"end"`: all ends are
+        one state, the last one; nothing is assumed. `"state"`: a state in which an episode ended is never left. This is an
+        assumption: that no episode ever goes on from there.
+    assumed
+        What else is assumed, in sentences, such as how observations became numbers. They are printed with every certificate.
     """
 
     n_states: int
@@ -42,6 +58,10 @@ class Setting:
     initial_state: int | None = None
     arrival_rewards: bool = False
     absorbing_states: tuple[int, ...] = ()
+    illegal_actions: tuple[tuple[int, int], ...] = ()
+    hidden_masks: bool = False
+    terminal: str | None = None
+    assumed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("n_states", "n_actions", "horizon"):
@@ -49,25 +69,86 @@ class Setting:
             if value < 1:
                 raise ValueError(f"{name} is {value}: it has to be at least 1.")
             object.__setattr__(self, name, value)
-        if self.layers * self.n_states > MOST_NODES:
+        if self.terminal not in (None, *TERMINALS):
+            raise ValueError(f"terminal is {self.terminal!r}: it has to be one of {', '.join(map(repr, TERMINALS))}, or None.")
+        if self.layers * self.n_outcomes > MOST_NODES:
             raise ValueError(
-                f"{self.layers} layers of {self.n_states} states are too many: their product has to stay below 2^31."
+                f"{self.layers} layers of {self.n_outcomes} states are too many: their product has to stay below 2^31."
             )
         if not 0.0 < real_number(self.discount, "discount") <= 1.0:
             raise ValueError(f"discount is {self.discount}: it has to be in (0, 1].")
         object.__setattr__(self, "discount", float(self.discount))
-        object.__setattr__(self, "stationary", bool(self.stationary))
-        object.__setattr__(self, "arrival_rewards", bool(self.arrival_rewards))
+        object.__setattr__(self, "stationary", truth(self.stationary, "stationary"))
+        object.__setattr__(self, "arrival_rewards", truth(self.arrival_rewards, "arrival_rewards"))
+        object.__setattr__(self, "hidden_masks", truth(self.hidden_masks, "hidden_masks"))
         if self.initial_state is not None:
             start = whole_number(self.initial_state, "initial_state")
             if not 0 <= start < self.n_states:
                 raise ValueError(f"initial_state is {start}: states go from 0 to {self.n_states - 1}.")
             object.__setattr__(self, "initial_state", start)
 
-        known = tuple(sorted({whole_number(s, "absorbing_states") for s in self.absorbing_states}))
+        ends = {self.n_states - 1} if self.terminal == "end" else set()
+        known = tuple(
+            sorted({whole_number(s, "absorbing_states") for s in as_list(self.absorbing_states, "absorbing_states")} | ends)
+        )
         if known and not 0 <= known[0] <= known[-1] < self.n_states:
             raise ValueError(f"absorbing_states are {known}: states go from 0 to {self.n_states - 1}.")
         object.__setattr__(self, "absorbing_states", known)
+        object.__setattr__(self, "illegal_actions", self._checked_illegal())
+        if not isinstance(self.assumed, tuple | list) or not all(isinstance(text, str) for text in self.assumed):
+            raise ValueError(f"assumed is {self.assumed!r}: it has to be a tuple of sentences.")
+        object.__setattr__(self, "assumed", tuple(self.assumed))
+
+    def _checked_illegal(self) -> tuple[tuple[int, int], ...]:
+        pairs, absorbing = set(), set(self.absorbing_states)
+        for pair in as_list(self.illegal_actions, "illegal_actions"):
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise ValueError(f"illegal_actions has {pair!r}: each entry has to be a pair (state, action).")
+            s, a = (whole_number(x, "illegal_actions") for x in pair)
+            if not (0 <= s < self.n_states and 0 <= a < self.n_actions):
+                raise ValueError(
+                    f"illegal_actions has ({s}, {a}): states go from 0 to {self.n_states - 1}, actions to {self.n_actions - 1}."
+                )
+            if s in absorbing:
+                raise ValueError(f"illegal_actions has ({s}, {a}), but state {s} is absorbing: nothing is played there.")
+            pairs.add((s, a))
+        full = next((s for s, many in Counter(s for s, _ in pairs).items() if many == self.n_actions), None)
+        if full is not None:
+            raise ValueError(f"illegal_actions forbids every action in state {full}: at least one has to be legal.")
+        return tuple(sorted(pairs))
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many different things a transition can lead to: n_states or, with `terminal="outcome"`, twice as many."""
+        return 2 * self.n_states if self.terminal == "outcome" else self.n_states
+
+    def stays(self, states: np.ndarray) -> np.ndarray:
+        """Which outcomes are known beforehand never to be left."""
+        return (states >= self.n_states) | np.isin(states, self.absorbing_states)
+
+    def identity(self) -> dict[str, Any]:
+        """All fields as plain values. A field that older versions did not have is left out where it says what they meant."""
+        fields = asdict(self)
+        return {name: value for name, value in fields.items() if name not in NEWER or value != NEWER[name]}
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a certificate about this setting takes for granted, beside the process being Markov, in sentences."""
+        said = []
+        if self.stationary:
+            said.append("the transitions are the same at every step")
+        if self.initial_state is not None:
+            said.append(f"every episode starts in state {self.initial_state}")
+        left = self.absorbing_states[:-1] if self.terminal == "end" else self.absorbing_states
+        if left:
+            said.append(f"never left: {listed('state', left)}")
+        if self.illegal_actions:
+            said.append(f"illegal actions: those of {listed('state', sorted({s for s, _ in self.illegal_actions}))} as given")
+        if self.hidden_masks:
+            said.append("which actions are legal depends on the state alone")
+        if self.terminal == "state":
+            said.append("a state in which an episode ended once always ends it")
+        return (*said, *self.assumed)
 
     @property
     def layers(self) -> int:
@@ -84,6 +165,41 @@ class Setting:
         """How many laws are estimated: one for each (h, s, a), or (s, a) when stationary, and the start if it is random."""
         steps = 1 if self.stationary else self.horizon
         return steps * self.n_states * self.n_actions + (self.initial_state is None)
+
+
+NEWER: dict[str, Any] = {"illegal_actions": (), "hidden_masks": False, "terminal": None, "assumed": ()}
+
+
+def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:
+    """Numbers in words: state 3; states 3, 4 and 5; states 0, 1, 2, 3, 4, 5 and 94 more."""
+    shown = [str(number) for number in numbers[:most]]
+    if len(numbers) > most:
+        return f"{noun}s {', '.join(shown)} and {len(numbers) - most:,} more"
+    return f"{noun} {shown[0]}" if len(shown) == 1 else f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is not known, as the end of a sentence."""
+    known = sorted(known)
+    close = get_close_matches(name, known, 1)
+    if close:
+        return f"; perhaps {close[0]!r} is meant"
+    return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else "; there are none"
+
+
+def as_list(values: Any, name: str) -> list[Any]:
+    """Several values as a list, if they are several."""
+    try:
+        return list(values)
+    except TypeError:
+        raise ValueError(f"{name} are {values!r}: a list is needed.") from None
+
+
+def truth(value: Any, name: str) -> bool:
+    """`value` as a bool, if it is one: a text such as "false" is not taken for true."""
+    if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise ValueError(f"{name} is {value!r}: it has to be True or False.")
 
 
 def whole_number(value: Any, name: str) -> int:

@@ -2,11 +2,14 @@
 
 What is done to it, so that a certificate about the process is one about the environment:
 
-- An episode that terminates early stays where it ended until step H. With `terminal="state"` that is the observation in which it
-  ended, which then must never occur alive; with `terminal="end"` it is an extra state, numbered last. Both are known never to be
-  left, so nothing has to be estimated there. Nothing is paid there.
+- An episode that terminates early stays where it ended until step H, and is paid nothing there. With `terminal="outcome"`, "it
+  ended in observation s" is an outcome of its own, numbered S + s, beside "it goes on from s": nothing is assumed, and rewards
+  can be about where an episode ended. With `terminal="end"` there is one extra state for all ends, numbered last: nothing is
+  assumed either, but rewards cannot tell ends apart. With `terminal="state"` the state is s itself, which then must never occur
+  alive: an assumption, that needs the fewest episodes. Ends are never left, so nothing is estimated there.
 - Where `info["action_mask"]` forbids an action, one of the allowed ones is played in its place: number (action mod how many are
-  allowed). The mask has to be a function of the observation.
+  allowed). The mask has to be a function of the observation. In a state that was never met any mask is possible, unless masks are
+  known beforehand (`action_masks`).
 - A start that is not known is estimated.
 - Truncation before step H cuts an episode for no reason that the process knows of: it is refused.
 - Every 32nd episode begins with a seed of its own, made from the run's seed and the number of the episode. An exploration can
@@ -22,15 +25,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .observations import Bins, Codec, Indexed, codec
+from .observations import Binned, Bins, Codec, Indexed, codec
 from .paid import Paid
-from .setting import Setting, whole_number
+from .setting import TERMINALS, Setting, whole_number
 
 if TYPE_CHECKING:
     from .counts import Counts
 
 BLOCK = 32  # episodes between two seeds
-TERMINALS = ("state", "end")
 
 
 class Simulator:
@@ -48,7 +50,11 @@ class Simulator:
         For observations that cannot be numbered beforehand: no more than this many different ones exist. That is an
         assumption of the certificate, which shares delta and the mass of the unseen among so many states.
     terminal
-        `"state"` or `"end"`, see above.
+        `"outcome"`, `"end"` or `"state"`, see above.
+    action_masks
+        Which actions are legal, if that is known beforehand: an (S, A) array, a function of the state's number that gives A truth
+        values, or `"none"` if no action is ever illegal. What the environment says must agree. None: masks show as states are
+        met.
     env_args
         Arguments of `gymnasium.make` if an id is given.
     """
@@ -60,20 +66,22 @@ class Simulator:
         *,
         bins: Bins | None = None,
         max_states: int | None = None,
-        terminal: str = "state",
+        terminal: str = "outcome",
+        action_masks: Any = None,
         env_args: dict[str, Any] | None = None,
     ) -> None:
         self.horizon = whole_number(horizon, "horizon")
         if self.horizon < 1:
             raise ValueError(f"horizon is {self.horizon}: it has to be at least 1.")
         if terminal not in TERMINALS:
-            raise ValueError(f"terminal is {terminal!r}: it has to be 'state' or 'end'.")
+            raise ValueError(f"terminal is {terminal!r}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
         self.env, self.name = make(env, env_args)
         self.terminal = terminal
         self.observations: Codec = codec(self.env.observation_space, bins, max_states)
         self.actions: Codec = codec(self.env.action_space, name="action")
         self.n_states = self.observations.size + (terminal == "end")
         self.n_actions = self.actions.size
+        self._masks = known_masks(action_masks, self.observations, self.n_actions)
         limit = time_limit(self.env)
         if limit is not None and limit < self.horizon:
             raise ValueError(
@@ -97,8 +105,23 @@ class Simulator:
             stationary=stationary,
             initial_state=initial_state,
             arrival_rewards=arrival_rewards,
-            absorbing_states=(self.n_states - 1,) if self.terminal == "end" else (),
+            terminal=self.terminal,
+            hidden_masks=self._masks is None,
+            illegal_actions=() if self._masks is None else tuple((int(s), int(a)) for s, a in np.argwhere(~self._masks)),
+            assumed=self._assumed,
         )
+
+    @property
+    def _assumed(self) -> tuple[str, ...]:
+        """What the numbering of observations assumes, and masks that forbid nothing."""
+        said = []
+        if isinstance(self.observations, Binned):
+            said.append("what follows depends on the bins of an observation alone")
+        if isinstance(self.observations, Indexed):
+            said.append(f"there are at most {self.observations.size:,} different observations")
+        if self._masks is not None and self._masks.all():
+            said.append("every action is legal everywhere")
+        return tuple(said)
 
     def play(
         self, act: Callable[[int, int], int], t: int, seed: int, counts: Counts
@@ -108,7 +131,6 @@ class Simulator:
         What the environment tells about its states on the way is declared to `counts`.
         """
         env, encode, decode, H = self.env, self.observations.encode, self.actions.decode, self.horizon
-        pooled = counts.setting.stationary
         if t % BLOCK == 0 or self._fresh:
             words = np.random.SeedSequence(seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
             self._fresh = False
@@ -137,7 +159,7 @@ class Simulator:
                         f"{self.name} was truncated after {h + 1} steps, before the horizon of {H}: "
                         f"use a horizon of at most {h + 1}, or an environment with a longer time limit."
                     )
-            self.paid.add(0 if pooled else h, s, a, s_next, reward)
+            self.paid.add(h, s, a, s_next, reward)
             states.append(s_next)
             actions.append(a)
             rewards.append(reward)
@@ -158,19 +180,34 @@ class Simulator:
     def _meet(self, s: int, info: dict[str, Any], counts: Counts) -> None:
         """Takes note of a state that is met alive, before it is counted."""
         if s in self._ended:
-            raise ValueError(f"{self.name} ended in state {s} before and goes on from there now: pass terminal='end'.")
+            raise ValueError(f"{self.name} ended in state {s} before and goes on from there now: leave out terminal='state'.")
         mask = info.get("action_mask")
         before, self._alive[s] = self._alive[s], 1 if mask is None else 2
         if before not in (0, self._alive[s]):
             raise ValueError(f"info['action_mask'] of state {s} is there at some times and not at others: it always has to be.")
         if mask is None:
+            if before == 0:
+                self._first(s, b"", counts)
             return
         word = checked_mask(mask, self.n_actions, s)
-        if s not in self._allowed:
-            self._allowed[s] = word, [a for a in range(self.n_actions) if word[a]]
-            counts.declare_illegal(s, [a for a in range(self.n_actions) if not word[a]])
-        elif self._allowed[s][0] != word:
+        if before == 0:
+            self._first(s, word, counts)
+        elif self._allowed.get(s, (all_legal(self.n_actions),))[0] != word:
             raise ValueError(f"info['action_mask'] of state {s} changes: it has to be a function of the observation.")
+
+    def _first(self, s: int, word: bytes, counts: Counts) -> None:
+        """Takes note of the mask of a state that is met for the first time; an empty one means that nothing is said."""
+        if self._masks is not None:
+            known = self._masks[s].tobytes()
+            if word and word != known:
+                raise ValueError(
+                    f"info['action_mask'] of state {s} is {list(word)}, but action_masks says {list(known)}: they have to agree."
+                )
+            word = known
+        if 0 in word:
+            self._allowed[s] = word, [a for a in range(self.n_actions) if word[a]]
+        if self._masks is None:
+            counts.declare_illegal(s, [a for a in range(self.n_actions) if word and not word[a]])
 
     def _permitted(self, s: int, a: int) -> int:
         if s not in self._allowed:
@@ -182,9 +219,11 @@ class Simulator:
         if self.terminal == "end":
             return self.n_states - 1
         s = self.observations.encode(observation)
+        if self.terminal == "outcome":
+            return self.n_states + s
         if s not in self._ended:
             if self._alive[s]:
-                raise ValueError(f"{self.name} went on from state {s} before and ends there now: pass terminal='end'.")
+                raise ValueError(f"{self.name} went on from state {s} before and ends there now: leave out terminal='state'.")
             self._ended.add(s)
             counts.declare_absorbing([s])
         return s
@@ -194,7 +233,7 @@ class Simulator:
         observations = self.observations
         return {
             "ended": sorted(self._ended),
-            "alive": np.flatnonzero(np.frombuffer(self._alive, np.uint8)).tolist(),
+            "alive": [np.flatnonzero(np.frombuffer(self._alive, np.uint8) == kind).tolist() for kind in (1, 2)],
             "allowed": [[s, allowed] for s, (_, allowed) in self._allowed.items()],
             "labels": observations.dump() if isinstance(observations, Indexed) else None,
         }
@@ -202,10 +241,12 @@ class Simulator:
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `dump` gave."""
         self._ended = {int(s) for s in state["ended"]}
-        for s in state["alive"]:
-            self._alive[s] = 1
+        for kind, states in zip((1, 2), state["alive"], strict=True):
+            for s in states:
+                self._alive[s] = kind
         for s, allowed in state["allowed"]:
-            self._alive[s] = 2
+            if not (0 <= s < self.n_states and self._alive[s]) or not allowed or not set(allowed) < set(range(self.n_actions)):
+                raise ValueError("what it says of legal actions is damaged.")
             word = bytes(int(a in set(allowed)) for a in range(self.n_actions))
             self._allowed[int(s)] = word, [int(a) for a in allowed]
         if isinstance(self.observations, Indexed):
@@ -234,9 +275,41 @@ class Simulator:
         return None
 
 
+def all_legal(n_actions: int) -> bytes:
+    """The mask that allows every action."""
+    return bytes([1]) * n_actions
+
+
+def known_masks(action_masks: Any, observations: Codec, n_actions: int) -> np.ndarray | None:
+    """Masks that are known beforehand as (S, A) booleans, checked; None if they are not."""
+    if action_masks is None:
+        return None
+    S = observations.size
+    if isinstance(action_masks, str):
+        if action_masks != "none":
+            raise ValueError(f"action_masks is {action_masks!r}: it has to be an array, a function of the state, or 'none'.")
+        return np.ones((S, n_actions), bool)
+    if isinstance(observations, Indexed):
+        raise ValueError("action_masks is for states that are numbered beforehand: with max_states, masks show as states appear.")
+    try:
+        rows = [action_masks(s) for s in range(S)] if callable(action_masks) else action_masks
+        masks = np.array(rows)
+    except (TypeError, ValueError) as problem:
+        raise ValueError(f"action_masks does not give {n_actions} truth values for every state: {problem}.") from None
+    if masks.shape != (S, n_actions) or masks.dtype.kind not in "biu" or not np.isin(masks, (0, 1)).all():
+        raise ValueError(f"action_masks has shape {masks.shape} of {masks.dtype}: it has to be ({S}, {n_actions}) truth values.")
+    masks = masks.astype(bool)
+    if not masks.any(axis=1).all():
+        raise ValueError(f"action_masks allows no action in state {int((~masks.any(axis=1)).argmax())}: one has to be legal.")
+    return masks
+
+
 def checked_mask(mask: Any, n_actions: int, s: int) -> bytes:
     """Which actions are legal in state s, as a byte each."""
-    word = np.asarray(mask, dtype=bool).tobytes()
+    array = np.asarray(mask)
+    if array.ndim != 1:
+        raise ValueError(f"info['action_mask'] has shape {array.shape}: it needs one entry for each of {n_actions} actions.")
+    word = array.astype(bool).tobytes()
     if len(word) != n_actions:
         raise ValueError(f"info['action_mask'] has {len(word)} entries: it needs one for each of {n_actions} actions.")
     if not any(word):

@@ -22,6 +22,7 @@ class World(Protocol):
     setting: Setting
     name: str
     fingerprint: str  # by which an exploration that is taken up again recognises it
+    origin: str | None  # a fingerprint that no other environment has; None if there is none to be had
 
     def advance(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         """At least one and at most that many episodes; True once an explorer that follows its bound sees it at `goal`."""
@@ -54,6 +55,7 @@ class KnownModel:
     def __init__(self, mdp: TabularMDP, setting: Setting, seed: int, record: bool) -> None:
         self.mdp, self.setting, self.name = mdp, setting, mdp.name
         self.fingerprint = mdp.digest()
+        self.origin: str | None = self.fingerprint
         self.facts: dict[str, Any] = {} if mdp.grid is None else {"grid": mdp.grid, "arrows": mdp.arrows}
         self.rng = np.random.default_rng(seed)
         self._episodes: list[tuple[np.ndarray, np.ndarray]] | None = [] if record else None
@@ -98,10 +100,10 @@ class Environment:
 
     def __init__(self, simulator: Simulator, setting: Setting, seed: int, record: bool, alarms: Sequence[str] = ()) -> None:
         self.simulator, self.setting, self.seed, self.name = simulator, setting, seed, simulator.name
-        spec = simulator.env.spec
-        made = "" if spec is None else spec.to_json()
+        made = written(simulator.env)
         text = f"{simulator.name} {made} {simulator.env.observation_space} {simulator.terminal} {simulator.observations}"
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
+        self.origin = self.fingerprint if made else None
         simulator.record = [] if record else None
         self._alarms = list(alarms)  # what an audit said against its assumptions
 
@@ -154,3 +156,18 @@ class Environment:
             np.array([len(a) for _, a, _, _ in rows], np.int32),
             np.array([end for _, _, _, end in rows], np.uint8),
         )
+
+
+def written(env: Any) -> str:
+    """How Gymnasium would make the environment again, down to its arguments and wrappers; nothing if it does not know.
+
+    With the transitions and the map of those that have them, as toy-text environments do.
+    """
+    try:
+        spec = env.spec
+        if spec is None or any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
+            return ""
+        inner = env.unwrapped  # some are drawn when they are made: then what was drawn counts
+        return f"{spec.to_json()} {getattr(inner, 'P', '')!r} {getattr(inner, 'desc', '')!r}"
+    except Exception:  # arguments that cannot be written down; Gymnasium raises whatever json does
+        return ""

@@ -89,7 +89,9 @@ def test_observed_rewards_follow_the_formulas(problem, rewards, bounds, seed, pa
         paid = as_HSA(r, setting)[np.arange(setting.horizon), states[:, :-1], actions]
     else:
         paid = np.where(rng.random(actions.shape) < 0.5, rng.random(actions.shape), rng.integers(0, 2, actions.shape))
-    explorer = ar.BPIUCRL(setting, rewards=rewards, delta=delta, bounds=bounds, seed=seed)
+    alike = {"stationary_rewards": True} if setting.stationary else {}
+    explorer = ar.BPIUCRL(setting, rewards=rewards, delta=delta, bounds=bounds, seed=seed, **alike)
+    assert ("rewards do not depend on the step" in str(explorer.certificate())) == setting.stationary
     tell_in_parts(explorer, parts, states, actions, paid)
     low, high = bpi_reference.reward_bounds(states, actions, paid, setting, rewards, delta)
     starts, n = reference.dense_counts(states, actions, setting)

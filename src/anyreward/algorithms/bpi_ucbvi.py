@@ -40,7 +40,7 @@ class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
 
     def rule(self) -> kernels.optimism.Rule:
         setting = self.setting
-        laws = setting.n_states * setting.n_actions * setting.horizon
+        laws = setting.n_outcomes * setting.n_actions * setting.horizon
         return self._rule_of(kernels.optimism.UCBVI_BPI, log(3 * laws / self.delta))
 
     @property

@@ -30,8 +30,8 @@ import numpy as np
 from .. import kernels
 from ..bounds import PaperBound, TightBound, bound_options, relevant_laws
 from ..certificate import OBSERVED, Certificate, fingerprint
-from ..counts import checked_episodes, grown
-from ..rewards import ArrivalReward, Reward, as_reward
+from ..counts import Counts, grown
+from ..rewards import ArrivalReward, Reward, reward_of_setting
 from ..robust import Robust
 from ..setting import Setting
 from .explorer import Explorer
@@ -56,7 +56,11 @@ class BPIUCRL(Explorer):
         The reward, with values in [0, 1]: (S,), (S, A) or (H, S, A), a function (h, s, a), or on arrival (`rewards`). If it is
         observed it may be None for ask and tell; on a known model it is what the model pays (on average, as 0 or 1, if random).
     rewards
-        `"known"`, `"observed"` or `"random"`. Observed rewards must not depend on the step if the setting is stationary.
+        `"known"`, `"observed"` or `"random"`, see above. That observed rewards are always the same is an assumption, checked on
+        all data and printed with the certificate.
+    stationary_rewards
+        Whether to assume that observed rewards do not depend on the step. A stationary setting pools the steps and needs it,
+        unless `reward` tells; that the transitions are stationary does not imply it.
     ties
         `"random"` or `"first"`.
     setting, delta, bounds, max_successors, seed, growth
@@ -67,30 +71,62 @@ class BPIUCRL(Explorer):
     needs_reward = True
     guarantee = "its recommendation epsilon-optimal for the reward at the stop"
     reference = "Kaufmann et al. 2021"
+    knows_masks = True
 
     def __init__(
-        self, setting: Setting, reward: Reward = None, *, rewards: str = "known", ties: str = "random", **options: Any
+        self,
+        setting: Setting,
+        reward: Reward = None,
+        *,
+        rewards: str = "known",
+        stationary_rewards: bool = False,
+        ties: str = "random",
+        **options: Any,
     ) -> None:
-        super().__init__(setting, **{**options, "transfer": False})
+        if options.get("transfer"):
+            raise ValueError(f"transfer does not suit {type(self).__name__}: its radii follow every episode. Leave it out.")
+        super().__init__(setting, **options)
         if isinstance(self.bound, TightBound):
             self.bound = replace(self.bound, transfer=False)
+            self.counts = Counts(setting)
+            if not (self.bound.trajectory and self.bound.exact_tv):
+                raise ValueError(
+                    f"trajectory and exact_tv do not suit {type(self).__name__}, which uses KL radii only: leave them out."
+                )
+        if not self.clip:
+            raise ValueError(f"clip does not suit {type(self).__name__}, which clips nothing: leave it out.")
+        self._news = 0
         if rewards not in REWARDS:
             raise ValueError(f"rewards is {rewards!r}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         if reward is None and rewards == "known":
             raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='observed' or rewards='random'.")
         if ties not in ("random", "first"):
             raise ValueError(f"ties is {ties!r}: it has to be 'random' or 'first'.")
-        S, A, H = setting.n_states, setting.n_actions, setting.horizon
+        S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
         self.rewards = rewards
-        self.reward = None if reward is None else as_reward(reward, S, A, H, (0.0, 1.0))
+        self.reward = None if reward is None else reward_of_setting(reward, setting, (0.0, 1.0))
         self._on_arrival = isinstance(self.reward, ArrivalReward)
         if self._on_arrival and rewards != "known":
             raise ValueError("a reward on arrival has to be known: rewards='known' is the only choice with it.")
         self._pay = np.zeros((0, S, A))
         if isinstance(self.reward, np.ndarray):
             self._pay = np.array(self.reward[:1] if np.ndim(reward) in (1, 2) else self.reward)
+        self.stationary_rewards = bool(stationary_rewards)
+        if rewards == "known" and stationary_rewards:
+            raise ValueError("stationary_rewards is for observed rewards: this reward is known.")
         if rewards != "known" and setting.stationary and len(self._pay) > 1:
             raise ValueError("observed rewards that depend on the step cannot be pooled: use stationary=False or a known reward.")
+        if stationary_rewards and not setting.stationary:
+            raise ValueError(
+                "stationary_rewards is True, but rewards are kept by step unless the setting is stationary: leave it out."
+            )
+        if rewards != "known" and setting.stationary:
+            if reward is None and not stationary_rewards:
+                raise ValueError(
+                    "stationary=True pools observed rewards over the steps: if they do not depend on the step, pass "
+                    "stationary_rewards=True as well; if they may, use stationary=False."
+                )
+            self.stationary_rewards = True  # or else the reward that is given says so
         self._seed_key = self._tie_key(ties)
         if self._on_arrival:
             self._plan_everywhere()
@@ -115,6 +151,8 @@ class BPIUCRL(Explorer):
             known=known,
             peak=known.max(axis=2),
             order=np.argsort(known.max(axis=2), axis=1, kind="stable"),
+            least=known.min(axis=2),
+            order_least=np.argsort(known.min(axis=2), axis=1, kind="stable"),
             total=np.zeros(N * A),
             up=np.ones(N * A),
             lo=np.zeros(N * A),
@@ -144,7 +182,7 @@ class BPIUCRL(Explorer):
         return kernels.bpi.Constants(
             discount=setting.discount,
             horizon=setting.horizon,
-            n_states=setting.n_states,
+            n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
             threshold=threshold,
             most=self.bound.most_successors(setting),
@@ -165,8 +203,21 @@ class BPIUCRL(Explorer):
             up[len(self._known.up) :] = 1.0
             self._known = self._known._replace(total=total, up=up, lo=lo)
 
+    def _catch_up(self) -> None:
+        """Brings the bounds up to date with what was declared since they were computed."""
+        if self.counts.news != self._news:
+            self._news = self.counts.news
+            self._renew()
+
+    def _renew(self) -> None:
+        if self._on_arrival:
+            self._plan_everywhere()
+        else:
+            kernels.bpi.sweep(self.counts._table, self._sides, self._known, self._constants, self._scratch[3])
+
     def ask(self) -> np.ndarray:
         """The policy that is greedy for the upper values, (H, S)."""
+        self._catch_up()
         if self._on_arrival:
             return kernels.greedy.greedy_of(self._Q_up, np.uint64(self._episode_key))
         return self._policy(self._sides.Q, self._sides.V, self._episode_key)
@@ -174,16 +225,18 @@ class BPIUCRL(Explorer):
     @property
     def recommendation(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
+        self._catch_up()
         if self._on_arrival:
             return self._Q_lo.argmax(axis=2)
         return self._policy(self._sides.Q_lo, self._sides.V_lo, 0)
 
     def _policy(self, Q: np.ndarray, V: np.ndarray, key: int) -> np.ndarray:
         greedy = kernels.greedy.Greedy(Q, V, self._sides.settled, np.zeros(self.setting.horizon + 1))
-        node_of = self.counts._table.node_of
-        return kernels.greedy.policy(
-            greedy, self._known.known, self.setting.n_actions, node_of, self.setting.horizon, np.uint64(key)
-        )
+        node_of, prior, illegal = self.counts._table.node_of, self._known.known, self.counts.illegal
+        if len(illegal) and len(prior):  # where there is no data, the best legal action
+            prior = prior.copy()
+            prior[:, : len(illegal)][:, illegal] = -1.0
+        return kernels.greedy.policy(greedy, prior, self.setting.n_actions, node_of, self.setting.horizon, np.uint64(key))
 
     @property
     def _episode_key(self) -> int:
@@ -197,6 +250,7 @@ class BPIUCRL(Explorer):
         return self.error_bound <= goal
 
     def state(self) -> dict[str, np.ndarray]:
+        self._catch_up()
         state = super().state()
         if self._on_arrival:
             return state
@@ -208,6 +262,7 @@ class BPIUCRL(Explorer):
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
+        self._news = self.counts.news
         if self._on_arrival:
             self._plan_everywhere()
             return
@@ -228,7 +283,7 @@ class BPIUCRL(Explorer):
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""
-        states, actions = checked_episodes(states, actions, self.setting)
+        states, actions = self.counts.checked(states, actions)
         paid = self._checked_rewards(rewards, states, actions)
         if self._on_arrival:
             self.counts.add_episodes(states, actions)
@@ -295,6 +350,7 @@ class BPIUCRL(Explorer):
     def interval(self) -> tuple[float, float]:
         """Certified bounds from the start: lower <= value of the recommendation <= optimum <= upper."""
         self.bound.check(self.counts)
+        self._catch_up()
         if self._on_arrival:
             up, lo = self._ends
         else:
@@ -308,8 +364,10 @@ class BPIUCRL(Explorer):
         s, far = self.setting.initial_state, self._sides.far[:, 1] * self.setting.discount
         if self.rewards != "known":
             return 1.0 + far[0], far[1]
-        top = float(self._pay[0, s].max())
-        return top + far[0], top + far[1]
+        assert s is not None  # else the start has bounds of its own
+        illegal = self.counts.illegal
+        pay = self._pay[0, s] if not len(illegal) else self._pay[0, s][~illegal[s]]
+        return float(pay.max()) + far[0], float(pay.min() if self.counts.is_unsure(s) else pay.max()) + far[1]
 
     @property
     def own_epsilon(self) -> float | None:
@@ -336,4 +394,12 @@ class BPIUCRL(Explorer):
             digest=self.counts.digest(),
             reward=fingerprint(self.reward) if self.rewards == "known" and self.reward is not None else OBSERVED,
             transition_delta=self.delta / 2 if self.rewards == "random" else self.delta,
+            assumed=(*self.counts.declared, *self._assumed),
         )
+
+    @property
+    def _assumed(self) -> tuple[str, ...]:
+        if self.rewards == "known":
+            return ()
+        same = ("the same step, state and action always pay the same",) if self.rewards == "observed" else ()
+        return ("rewards lie in [0, 1]", *same, *(("rewards do not depend on the step",) if self.stationary_rewards else ()))

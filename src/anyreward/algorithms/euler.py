@@ -57,6 +57,6 @@ class EULER(OptimisticExplorer, RewardedExplorer):
 
     def rule(self) -> kernels.optimism.Rule:
         setting, repaired = self.setting, self.variant == "repaired"
-        states = setting.n_states * (setting.horizon if repaired or not setting.stationary else 1)
+        states = setting.n_outcomes * (setting.horizon if repaired or not setting.stationary else 1)
         level = log(4 * states * setting.n_actions * self.transitions / (self.delta / 7))
         return self._rule_of(kernels.optimism.EULER, level, variant=repaired)

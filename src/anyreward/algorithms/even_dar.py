@@ -48,7 +48,7 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
 
     def rule(self) -> kernels.optimism.Rule:
         setting = self.setting
-        laws = setting.n_states * setting.n_actions * max(1, setting.horizon - 1)
+        laws = setting.n_outcomes * setting.n_actions * max(1, setting.horizon - 1)
         return self._rule_of(kernels.optimism.EVEN_DAR, log(pi**2 * laws / (3 * self.delta)))
 
     def _blank(self) -> np.ndarray:
@@ -57,7 +57,7 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
     @property
     def _reward(self) -> np.ndarray:
         setting = self.setting
-        return np.broadcast_to(self.reward, (setting.horizon, setting.n_states, setting.n_actions))
+        return np.broadcast_to(self.reward, (setting.horizon, setting.n_outcomes, setting.n_actions))
 
     @property
     def lower_index(self) -> np.ndarray:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..bounds import Bound, as_bound
+from ..bounds import Bound, PaperBound, as_bound
 from ..certificate import Certificate, certify
-from ..counts import Counts, checked_episodes
+from ..counts import Counts
 from ..setting import Setting, probability, real_number
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class Explorer(ABC):
     bounds
         Which certificate `error_bound` is: `"tight"`, `"paper"`, or a bound with options of its own (`bounds`).
     clip, max_successors, transfer
-        Options of these bounds: `clip` of `PaperBound`, the others of `TightBound`.
+        Options of these bounds, if they are given by name: `clip` of `PaperBound`, the others of `TightBound`. One that the
+        bounds do not have is refused.
     seed
         Makes every choice of the algorithm repeatable.
     growth
@@ -46,6 +47,8 @@ class Explorer(ABC):
     reference: ClassVar[str] = ""
     needs_reward: ClassVar[bool] = False  # whether it is for one reward; `explore` gives it the model's own if it gets none
     needs_budget: ClassVar[bool] = False  # whether it has to know the number of episodes beforehand, as `budget`
+    clips: ClassVar[bool] = False  # whether its index has the option `clip`
+    knows_masks: ClassVar[bool] = False  # whether its own guarantee holds where actions may be illegal
     plays_episodes: ClassVar[bool] = True  # whether it walks through its environment
     heuristic = False  # whether its constants are not those of its guarantee
 
@@ -56,14 +59,21 @@ class Explorer(ABC):
         bounds: str | Bound = "tight",
         clip: bool = True,
         max_successors: int | None = None,
-        transfer: bool = True,
+        transfer: bool | None = None,
         seed: int = 0,
         growth: float = 1.03,
     ) -> None:
         if not 1.0 < real_number(growth, "growth") < inf:
             raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
         self.setting, self.delta, self.clip = setting, probability(delta, "delta"), clip
-        self.bound = as_bound(bounds, clip=clip, max_successors=max_successors, transfer=transfer)
+        options: dict[str, Any] = {"max_successors": max_successors, "transfer": transfer}
+        if bounds == PaperBound.name:
+            options["clip"] = clip
+        elif not clip and not self.clips:
+            raise ValueError(f"clip is False, but neither {type(self).__name__} nor its bounds clip anything: leave it out.")
+        if transfer and setting.stationary:
+            raise ValueError("transfer is between steps: a stationary setting has none to transfer from. Leave it out.")
+        self.bound = as_bound(bounds, **{name: value for name, value in options.items() if value is not None})
         self.seed, self.growth = seed, growth
         self.counts = Counts(setting, transfer=getattr(self.bound, "transfer", False))
 
@@ -82,7 +92,7 @@ class Explorer(ABC):
         Everything is checked before anything is learnt. Episodes need not have been played with the policy of `ask`:
         data from any source that chose its actions without knowledge of the future is valid.
         """
-        self._learn(*checked_episodes(states, actions, self.setting))
+        self._learn(*self.counts.checked(states, actions))
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         self.counts.add_episodes(states, actions)
@@ -145,6 +155,11 @@ class Explorer(ABC):
         For a reward-free algorithm: every plan is this good. For one with a reward: its recommendation is.
         """
         return None
+
+    def guaranteed(self) -> float | None:
+        """`own_epsilon`, or None where its theorem says nothing: with illegal actions, unless the algorithm knows of them."""
+        masked = self.setting.hidden_masks or len(self.counts.illegal)
+        return None if masked and not self.knows_masks else self.own_epsilon
 
     @property
     def error_bound(self) -> float:

@@ -65,7 +65,7 @@ class Fiechter(OptimisticExplorer):
 
     def rule(self) -> kernels.optimism.Rule:
         setting, repaired = self.setting, self.variant == "repaired"
-        plain = log(2 * setting.n_states * setting.n_actions * setting.horizon / self.delta)
+        plain = log(2 * setting.n_outcomes * setting.n_actions * setting.horizon / self.delta)
         level = paper_rule(setting, self.delta, True).level if repaired else plain
         return self._rule_of(kernels.optimism.FIECHTER, level, grain=self.eta, variant=repaired)
 

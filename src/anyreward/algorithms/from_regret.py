@@ -60,7 +60,7 @@ def instances_for(setting: Setting, epsilon: float, delta: float) -> Instances:
 def ucbvi_regret(setting: Setting, episodes: int, delta: float) -> float:
     """A bound on the regret of UCB-VI with Hoeffding's bonus that holds with probability 1 - delta; K `episodes`."""
     H, A, K = setting.horizon, setting.n_actions, episodes
-    S = setting.n_states * (1 if setting.stationary else H)
+    S = setting.n_outcomes * (1 if setting.stationary else H)
     L = log(5 * H * S * A * K * H / delta)
     return 20 * H**1.5 * L * sqrt(S * A * K) + 250 * H**2 * S**2 * A * L**2
 

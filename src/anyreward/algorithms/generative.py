@@ -42,7 +42,7 @@ class Generative(RandomPolicy):
     def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
         """Draws as many transitions as these episodes have, and as many starts."""
         setting = self.setting
-        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        H, S, A = setting.horizon, setting.n_outcomes, setting.n_actions
         steps = 1 if setting.stationary else H
         episodes = min(episodes, self.counts.until_booking)
         pairs, begin = steps * S * A, self.episodes * H

@@ -73,7 +73,7 @@ class GreedyExplorer(Explorer):
         return self._index.policy(self._episode_key)
 
     def actor(self) -> Callable[[int, int], int]:
-        if self.setting.horizon * self.setting.n_states <= FEW:
+        if self.setting.horizon * self.setting.n_outcomes <= FEW:
             return super().actor()
         return self._index.act(self._episode_key)
 

@@ -98,7 +98,7 @@ class Jin2020(Explorer):
         goal = self.episodes // self.n0
         if self._minimiser is None:
             h, s = divmod(goal, self.setting.n_states)
-            reward = np.zeros((self.setting.horizon, self.setting.n_states, self.setting.n_actions))
+            reward = np.zeros((self.setting.horizon, self.setting.n_outcomes, self.setting.n_actions))
             reward[h, s] = 1.0
             self._minimiser = EULER(self.setting, reward, bounds="paper", seed=self.seed * self._goals + goal, **self._euler)
         return self._minimiser

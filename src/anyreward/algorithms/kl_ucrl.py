@@ -39,7 +39,7 @@ class KLUCRL(PhasedUCRL):
         return None if self.episodes * self.setting.horizon > self.transitions else super().own_epsilon
 
     def level(self) -> float:
-        S, T = self.setting.n_states, self.transitions
+        S, T = self.setting.n_outcomes, self.transitions
         B = log(2 * e * S * self.setting.n_rows * log(T) / self.delta)
         b = B + 1 / log(T)
         if b < 6.1:

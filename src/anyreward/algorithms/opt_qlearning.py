@@ -55,5 +55,5 @@ class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
 
     def rule(self) -> kernels.optimism.Rule:
         setting = self.setting
-        iota = log(2 * setting.n_states * setting.n_actions * self.transitions / self.delta)
+        iota = log(2 * setting.n_outcomes * setting.n_actions * self.transitions / self.delta)
         return self._rule_of(kernels.optimism.Q_LEARNING, iota, variant=self.sharp)

@@ -17,7 +17,7 @@ from .. import kernels
 from ..counts import grown
 from ..index import NOTHING
 from ..mdp import TabularMDP
-from ..rewards import ArrivalReward, Reward, as_reward
+from ..rewards import ArrivalReward, Reward, reward_of_setting
 from ..setting import Setting, positive, whole_number
 from .explorer import Explorer
 
@@ -33,7 +33,7 @@ class RewardedExplorer(Explorer):
         super().__init__(setting, **options)
         if reward is None:
             raise ValueError(f"reward is not given: {type(self).__name__} needs the reward that it is to do well for.")
-        given = as_reward(reward, setting.n_states, setting.n_actions, setting.horizon, (0.0, 1.0))
+        given = reward_of_setting(reward, setting, (0.0, 1.0))
         if isinstance(given, ArrivalReward):
             raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
         self.reward = np.array(given[:1] if np.ndim(reward) in (1, 2) and not callable(reward) else given)
@@ -83,12 +83,12 @@ class OptimisticExplorer(Explorer):
 
     def _rule_of(self, kind: int, level: float, **constants: Any) -> kernels.optimism.Rule:
         setting = self.setting
-        by_step = setting.n_states * (1 if setting.stationary else setting.horizon)
+        by_step = setting.n_outcomes * (1 if setting.stationary else setting.horizon)
         fields = {"grain": 1.0, "size": float(by_step), "variant": False, **constants}
         return kernels.optimism.Rule(
             kind=kind,
             horizon=setting.horizon,
-            n_states=setting.n_states,
+            n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
             discount=setting.discount,
             scale=float(self.scale),
@@ -142,7 +142,7 @@ class OptimisticExplorer(Explorer):
         self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, policies: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Plays and learns from episodes of a known model, and returns their states, actions and, if asked for, policies."""
-        H, S = self.setting.horizon, self.setting.n_states
+        H, S = self.setting.horizon, self.setting.n_outcomes
         states, actions = np.empty((episodes, H + 1), np.int64), np.empty((episodes, H), np.int64)
         played = np.empty((episodes if policies else 0, H, S), np.int32)
         done = 0
@@ -168,7 +168,7 @@ class OptimisticExplorer(Explorer):
     def dense(self, values: np.ndarray, blank: Any) -> np.ndarray:
         """An index of every pair, (H, S, A); `blank` (H,) or (H, S, A) where there is no data. For looking, not for loops."""
         setting, node_of = self.setting, self.counts._table.node_of
-        H, S, A = setting.horizon, setting.n_states, setting.n_actions
+        H, S, A = setting.horizon, setting.n_outcomes, setting.n_actions
         out = np.broadcast_to(np.asarray(blank, float).reshape((H, 1, 1) if np.ndim(blank) == 1 else (H, S, A)), (H, S, A)).copy()
         for h in range(H):
             nodes = node_of[min(h, len(node_of) - 1)].astype(np.int64)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
-from ..counts import checked_episodes, grown
+from ..counts import grown
 from ..rewards import Reward
 from ..setting import Setting, positive
 from .bpi_ucrl import BPIUCRL
@@ -55,7 +55,7 @@ class PhasedUCRL(BPIUCRL):
         super().__init__(setting, reward, **options)
         if self._on_arrival:
             raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
-        self._constants = self._constants._replace(l1=self.norm_l1, most=setting.n_states)
+        self._constants = self._constants._replace(l1=self.norm_l1, most=setting.n_outcomes)
         self._started = np.zeros(len(self.counts._table.n), np.int64)
         self._level = float(self.level())
 
@@ -70,7 +70,7 @@ class PhasedUCRL(BPIUCRL):
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them."""
-        self._learn(*checked_episodes(states, actions, self.setting))
+        self._learn(*self.counts.checked(states, actions))
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         for i in range(0, len(states), 64):
@@ -89,6 +89,9 @@ class PhasedUCRL(BPIUCRL):
         nodes, actions, _, g = self._scratch
         kernels.phases.run(mdp.model, *self._phase, np.uint64(self._seed_key), rng, min(episodes, CHUNK), nodes, actions, g)
         return False
+
+    def _renew(self) -> None:
+        kernels.phases.replan(*self._phase, self._scratch[3])
 
     def reached(self, goal: float) -> bool:
         return False

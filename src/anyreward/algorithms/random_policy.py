@@ -40,7 +40,7 @@ class RandomPolicy(GreedyExplorer):
             discount=0.0,
             start_weight=0.0,
             start_cap=np.inf,
-            n_states=setting.n_states,
+            n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
             kind=kernels.rf.INVERSE,
             m=0.0,

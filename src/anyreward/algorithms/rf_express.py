@@ -35,7 +35,7 @@ class RFExpress(OptimisticExplorer):
 
     def rule(self) -> kernels.optimism.Rule:
         setting = self.setting
-        laws = setting.n_states * setting.n_actions * setting.horizon
+        laws = setting.n_outcomes * setting.n_actions * setting.horizon
         return self._rule_of(kernels.optimism.EXPRESS, log(3 * laws / self.delta))
 
     @property

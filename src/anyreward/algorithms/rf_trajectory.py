@@ -36,6 +36,7 @@ class RFTrajectory(GreedyExplorer):
 
     guarantee = "every plan epsilon-optimal at the stop (trajectory certificate)"
     reference = "docs/theory.md"
+    knows_masks = True
 
     @property
     def own_epsilon(self) -> float | None:
@@ -55,7 +56,7 @@ class RFTrajectory(GreedyExplorer):
             discount=1.0,
             start_weight=0.0,
             start_cap=np.inf,
-            n_states=setting.n_states,
+            n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
             kind=kernels.rf.INVERSE,
             m=0.0,

@@ -40,6 +40,8 @@ class RFUCRL(GreedyExplorer):
 
     guarantee = "every plan epsilon-optimal at the stop (Theorem 1)"
     reference = "Kaufmann et al. 2021"
+    knows_masks = True
+    clips = True
 
     def __init__(self, setting: Setting, delta: float = 0.1, bounds: Any = "paper", **options: Any) -> None:
         super().__init__(setting, delta=delta, bounds=bounds, **options)

@@ -58,6 +58,6 @@ class UCBVI(OptimisticExplorer, RewardedExplorer):
 
     def rule(self) -> kernels.optimism.Rule:
         setting = self.setting
-        states = setting.n_states * (1 if setting.stationary else setting.horizon)
+        states = setting.n_outcomes * (1 if setting.stationary else setting.horizon)
         kind = kernels.optimism.BERNSTEIN if self.bonus == "bernstein" else kernels.optimism.HOEFFDING
         return self._rule_of(kind, log(5 * states * setting.n_actions * self.transitions / self.delta))

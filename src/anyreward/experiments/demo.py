@@ -11,6 +11,7 @@ from ..envs import double_chain
 from ..explore import explore
 from ..mdp import TabularMDP
 from ..planning import backward_induction, evaluate_policy
+from ..words import down, up
 
 LENGTH, HORIZON, EPSILON, DELTA = 31, 20, 2.0, 0.1
 
@@ -45,13 +46,14 @@ def run(out: Path, seed: int = 0) -> Atlas:
     paper = explore(mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True)
     console.print(f"{paper.episodes:,} episodes, [bold]{paper.episodes / atlas.episodes:,.0f} times[/] as many.\n")
 
-    title = f"One exploration, many rewards (any reward: a width of {atlas.certificate.epsilon:.2f})"
+    title = f"One exploration, many rewards (any reward: a width of {up(atlas.certificate.epsilon)})"
     table = Table("reward", "lower", "upper", "width", "optimum", "value of plan", title=title)
     for name, reward in rewards(mdp).items():
         plan = atlas.plan(reward)
         optimum = backward_induction(mdp, reward, HORIZON).V[0] @ mdp.initial
         value = evaluate_policy(mdp, plan.policy, reward, HORIZON).V[0] @ mdp.initial
-        table.add_row(name, *(f"{x:.3f}" for x in (plan.lower, plan.upper, plan.regret_bound, optimum, value)))
+        sure = down(plan.lower), up(plan.upper), up(plan.regret_bound)
+        table.add_row(name, *sure, f"{optimum:.3f}", f"{value:.3f}")
     console.print(table)
     draw(atlas, paper, out)
     console.print(f"Picture: {out}")

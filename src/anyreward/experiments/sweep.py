@@ -22,7 +22,6 @@ table is the same, to the byte, whatever the number of workers and the order in 
 
 from __future__ import annotations
 
-import inspect
 import io
 import itertools
 import json
@@ -37,9 +36,10 @@ import numpy as np
 
 from .. import envs
 from ..algorithms import ALGORITHMS
-from ..explore import explore
+from ..explore import explore, option_names
 from ..files import check_writable, replace_file
 from ..planning import backward_induction
+from ..setting import nearest, positive, whole_number
 from .compare import parsed
 from .jobs import Failure, run_jobs
 
@@ -125,13 +125,10 @@ def _listed(config: dict[str, Any], key: str) -> list[Any]:
 def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
     name, options = parsed(entry)
     kind = ALGORITHMS[name]
-    known: set[str] = set()
-    for base in inspect.getmro(kind):
-        if "__init__" in vars(base):
-            known |= set(inspect.signature(vars(base)["__init__"]).parameters)
+    known = option_names(kind) - {"seed", *PARAMETERS}
     wrong = sorted(set(options) - known)
     if wrong:
-        raise ValueError(f"{entry} has the option {wrong[0]!r}, which {name} does not have.")
+        raise ValueError(f"{entry} has the option {wrong[0]!r}, which {name} does not have{nearest(wrong[0], known)}.")
     return kind, options
 
 
@@ -140,6 +137,12 @@ def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], e
     given = {key: choice[key] for key in ("delta", "bounds") if key in choice} | options
     given |= {"reward": mdp.reward} if kind.needs_reward else {}
     given |= {"budget": max(1, choice["max_episodes"])} if kind.needs_budget and "budget" not in options else {}
+    if "epsilon" in choice:
+        positive(choice["epsilon"], "epsilon")
+    if "max_episodes" in choice and whole_number(choice["max_episodes"], "max_episodes") < 0:
+        raise ValueError(f"max_episodes is {choice['max_episodes']}: it cannot be negative.")
+    if choice.get("stop", "certificate") not in ("certificate", "own"):
+        raise ValueError(f"stop is {choice['stop']!r}: it has to be 'certificate' or 'own'.")
     setting = mdp.setting(
         choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
     )

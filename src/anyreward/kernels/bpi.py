@@ -18,7 +18,7 @@ from .episode import play
 from .greedy import episode_key
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
 from .simulate import start
-from .table import EPISODES, has_room, is_illegal, is_known, record_episode, row_of
+from .table import EPISODES, has_room, is_illegal, is_known, is_unsure, record_episode, row_of
 
 KNOWN, FIXED, RANDOM = 0, 1, 2  # rewards: known beforehand; observed and always the same; observed and random
 
@@ -45,6 +45,8 @@ class Rewards(NamedTuple):
     known: np.ndarray  # (H', S, A) float64 if known, else empty
     peak: np.ndarray  # (H', S) float64 if known: max_a r; else empty
     order: np.ndarray  # (H', S) int64 if known: states by increasing peak; else empty
+    least: np.ndarray  # (H', S) float64 if known: min_a r; else empty
+    order_least: np.ndarray  # (H', S) int64 if known: states by increasing least; else empty
     total: np.ndarray  # (N * A,) float64: sum of what was observed, start rows and rows without data 0
     up: np.ndarray  # (N * A,) float64: bounds on the mean of what is observed; without data 1
     lo: np.ndarray  # (N * A,) float64; without data 0
@@ -71,9 +73,25 @@ def reward_bounds(rewards, h, s, a, row, side):
     return rewards.up[row] if side == 0 else rewards.lo[row]
 
 
+@inlined
+def blind_reward(reward, table_known, A, s, side):
+    """What the best action of a state without data pays, reward (A,): the best legal one or, if it is not known which are legal,
+    the best (side 0) or the worst (side 1) of all, which may be the only legal one."""
+    unsure = is_unsure(table_known, A, s)
+    best = -np.inf
+    for a in range(A):
+        if not is_illegal(table_known, A, s, a):
+            best = max(best, -reward[a] if unsure and side == 1 else reward[a])
+    return -best if unsure and side == 1 else best
+
+
 @loop
-def best_blind(rewards, node_of, layer, h, side):
-    """The largest (side 0) or smallest (side 1) max_a r over the states of a layer without data; nan if there are none."""
+def best_blind(rewards, node_of, table_known, A, layer, h, side):
+    """The largest (side 0) or smallest (side 1) `blind_reward` over the states of a layer without data; nan if there are none.
+
+    Without marks that is max_a r, by which the states are sorted. With marks it may be as small as min_a r, or, with illegal
+    actions, smaller than max_a r: states are looked at by these bounds until no other can be more extreme.
+    """
     S = node_of.shape[1]
     if rewards.kind != KNOWN:
         for s in range(S):
@@ -81,11 +99,21 @@ def best_blind(rewards, node_of, layer, h, side):
                 return 1.0 - side
         return np.nan
     t = min(h, len(rewards.known) - 1)
+    found = np.nan
     for i in range(S):
-        s = rewards.order[t, S - 1 - i if side == 0 else i]
+        if side == 0:
+            s = rewards.order[t, S - 1 - i]
+            limit = rewards.peak[t, s]
+        else:
+            s = rewards.order[t, i] if len(table_known) == 0 else rewards.order_least[t, i]
+            limit = rewards.peak[t, s] if len(table_known) == 0 else rewards.least[t, s]
+        if (side == 0 and limit <= found) or (side == 1 and limit >= found):
+            return found
         if node_of[layer, s] == 0:
-            return rewards.peak[t, s]
-    return np.nan
+            value = limit if len(table_known) == 0 else blind_reward(rewards.known[t, s], table_known, A, s, side)
+            if np.isnan(found) or (value > found if side == 0 else value < found):
+                found = value
+    return found
 
 
 @inlined
@@ -124,8 +152,8 @@ def sweep(table, sides, rewards, constants, g):
     for h in range(H - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
         far_up, far_lo = far[0, h + 1], far[1, h + 1]
-        highest = best_blind(rewards, node_of, layer, h, 0) + gamma * far_up
-        lowest = best_blind(rewards, node_of, layer, h, 1) + gamma * far_lo
+        highest = best_blind(rewards, node_of, known, A, layer, h, 0) + gamma * far_up
+        lowest = best_blind(rewards, node_of, known, A, layer, h, 1) + gamma * far_lo
         node = head[layer]
         while node != 0:
             s, new = state[node], settled[plane, node] == 0

@@ -186,6 +186,7 @@ def psi_mixed(one, other):
 
 
 PAPER, SUPPORT, SIZE = 0, 1, 2  # kinds of thresholds
+NOTHING_KNOWN = 1e6  # a KL radius in which every law lies
 
 
 @loop
@@ -232,7 +233,8 @@ def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, radius, tv
             psi = threshold(seen, begin, width, n, S, SUPPORT if at_start and kind == SIZE else kind, K)
             if len(scored) > 0 and not at_start:
                 psi = psi_mixed(psi, psi_transfer(seen, scored, begin, width, n))
-            c = max(0.0, log_laws + psi) / n * (1.0 + 1e-14)
+            # below 0 no law at all is likely enough: the event has failed, and nothing is known of this one
+            c = (log_laws + psi) / n * (1.0 + 1e-14) if log_laws + psi >= 0.0 else NOTHING_KNOWN
             unseen = width < (K if kind == SIZE and not at_start else S)
             radius[row] = c
             tv[row] = min(1.0, tv_radius(seen, begin, width, n, c, unseen, sums) if exact_tv else sqrt(0.5 * c))

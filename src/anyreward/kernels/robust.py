@@ -6,7 +6,7 @@ import numpy as np
 
 from .ball import gap
 from .compiled import allocates, loop
-from .table import is_illegal, is_known, row_of
+from .table import is_illegal, is_known, is_unsure, row_of
 
 UPPER, LOWER = 1.0, -1.0  # which side
 BEST, GIVEN = 0, 1  # whose value: the best action's, or a given policy's
@@ -68,6 +68,9 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
 
     The reward is `base` (H, S, A) plus, if `pointer` is not empty, what is paid on arrival (`rewards.ArrivalReward`). Where the
     policy never takes an action its Q is not computed and left at 0.
+
+    In a state of which it is not known what may be played there, any set of actions may be the legal one and any of them be
+    played in the place of the action that was chosen: the extreme is over all actions, whoever chooses.
     """
     H, S, _ = base.shape
     layers, steps = len(table.head), max(1, (len(pointer) - 1) // (S * A))
@@ -78,9 +81,10 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
         far = sign * (sign * f).max()
         order = np.argsort(sign * f) if len(pointer) > 0 else np.empty(0, np.int64)
         for s in range(S):
-            total, top = 0.0, -np.inf
+            total, top, extreme_top = 0.0, -np.inf, -np.inf
+            unsure = is_unsure(table.known, A, s)
             for a in range(A):
-                if whose == GIVEN and policy[h, s, a] == 0.0:
+                if whose == GIVEN and policy[h, s, a] == 0.0 and not unsure:
                     continue
                 if is_illegal(table.known, A, s, a):
                     Q[h, s, a] = -np.inf
@@ -97,13 +101,14 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
                     total += policy[h, s, a] * q
                 else:
                     top = max(top, q)
-            V[h, s] = total if whose == GIVEN else top
+                extreme_top = max(extreme_top, sign * q)
+            V[h, s] = sign * extreme_top if unsure else total if whose == GIVEN else top
     return Q, V
 
 
 @allocates
 def start(table, c, initial_state, V, sign):
-    """The extreme value from the start: of the known start state, or over the ball of the start distribution."""
+    """The extreme value from the start: of the known start state, or over the ball of the start law. V: where one can start."""
     if initial_state >= 0:
         return V[initial_state]
     far = sign * (sign * V).max()

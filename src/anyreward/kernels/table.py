@@ -20,7 +20,7 @@ skips the test for negative indices; a pass is twice as fast), and loops unpack 
 
 from __future__ import annotations
 
-from math import log, log1p
+from math import lgamma, log, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from .compiled import allocates, inlined, loop
 
 NODES, EDGES, EPISODES, WIDEST = 0, 1, 2, 3  # positions in Table.used
-STAYS, ILLEGAL = 1, 2  # what may be known of a pair beforehand
+STAYS, ILLEGAL, UNSURE = 1, 2, 4  # marks of a pair: it stays where it is; it must not be played; it may be illegal
 FIRST_ROOM = 2  # edges a row starts with
 NONE = np.uint64(2**63)  # no such edge
 
@@ -49,7 +49,7 @@ class Table(NamedTuple):
     booked: np.ndarray  # (M,) float64: how many of these have been scored by a prediction
     evidence: np.ndarray  # (M,) float64: the sum of their scores, log(predicted probability)
     used: np.ndarray  # (4,) int64: nodes, edges, episodes, room of the widest row
-    known: np.ndarray  # (S * A,) uint8: STAYS or ILLEGAL for pairs of which that is known, else 0; empty if there are none
+    known: np.ndarray  # (S * A,) uint8: marks of pairs, 0 for none; empty if no pair has any. A node has no UNSURE pairs
 
 
 @inlined
@@ -61,13 +61,19 @@ def row_of(node, A, a):
 @inlined
 def is_known(known, A, s, a):
     """Whether nothing is left to learn about a pair: it stays where it is, or it must not be played."""
-    return len(known) > 0 and known[row_of(s, A, a)] != 0
+    return len(known) > 0 and known[row_of(s, A, a)] & (STAYS | ILLEGAL) != 0
 
 
 @inlined
 def is_illegal(known, A, s, a):
     """Whether a pair must not be played."""
     return len(known) > 0 and known[row_of(s, A, a)] == ILLEGAL
+
+
+@inlined
+def is_unsure(known, A, s):
+    """Whether it is not known yet which actions are legal in a state, which then was never met."""
+    return len(known) > 0 and known[row_of(s, A, 0)] == UNSURE
 
 
 @inlined
@@ -259,6 +265,49 @@ def book(table, pool, A, S):
                 out[i, 3], out[i, 4] = table.state[table.target[e]], np.int64(fresh)
                 i += 1
     return out[:i]
+
+
+@inlined
+def log_gamma_ratio(x, a, b):
+    """log(Gamma(x + a) / Gamma(x + b)), for 0 < a, b <= 1/2 to about 1e-9, without cancellation for large x."""
+    if x < 1e4:
+        return lgamma(x + a) - lgamma(x + b)
+    return (a - b) * log(x + 0.5 * (a + b - 1.0))
+
+
+@loop
+def most_evidence(total, count, S):
+    """The largest evidence that `count` of the `total` transitions of (s, a, s') over all steps can have, whatever their order.
+
+    The i-th of them (from 0) is predicted from at most i earlier ones, and from no others at best, so its score is at most
+    log((i + 1/(2S)) / (i + 1/2)), which grows with i: the most is the sum over the last `count` of i = 0 ... total - 1.
+    Runs that were merged have predictions of their own, which only lowers it.
+    """
+    a = 0.5 / S
+    return log_gamma_ratio(total, a, 0.5) - log_gamma_ratio(total - count, a, 0.5)
+
+
+@allocates
+def impossible_evidence(order, group, count, value, S):
+    """The first flow, in the given order, whose evidence no order of the data could have produced, or -1.
+
+    `group` numbers the (s, a, s') of each flow; flows of a group come one after the other in `order`, the largest evidence per
+    transition first. Each flow alone, and each beginning of a group together, is compared with `most_evidence`.
+    """
+    totals = np.zeros(len(group) + 1)
+    for i in range(len(group)):
+        totals[group[i]] += count[i]
+    last, some, sum_value = -1, 0.0, 0.0
+    for i in order:
+        if group[i] != last:
+            last, some, sum_value = group[i], 0.0, 0.0
+        some += count[i]
+        sum_value += value[i]
+        total = totals[group[i]]
+        slack = 1e-7 * (1.0 + abs(value[i]))
+        if value[i] > most_evidence(total, float(count[i]), S) + slack or sum_value > most_evidence(total, some, S) + slack:
+            return i
+    return -1
 
 
 @loop
