@@ -901,3 +901,120 @@ def test_a_forged_history_does_not_outlast_max_episodes(tmp_path):
     except ValueError:
         episodes = 60  # refused is as good
     assert episodes <= 60
+
+
+# --- what a file claims about one reward ---
+
+
+@pytest.fixture(scope="module")
+def identified(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files") / "identified"
+    mdp = ar.envs.double_chain(5)
+    ar.identify(mdp, mdp.reward, 3, epsilon=1.0).save(path)
+    assert ar.load(path).certificate.met
+    return path, path.read_bytes(), ar.load(path)
+
+
+CLAIMS = {
+    "epsilon too small": put("certificate", "epsilon", 1e-9),
+    "epsilon negative": put("certificate", "epsilon", -5.0),
+    "epsilon nan": put("certificate", "epsilon", float("nan")),
+    "delta tiny": put("certificate", "delta", 1e-12),
+    "delta above 1": put("certificate", "delta", 2.0),
+    "transition_delta": put("certificate", "transition_delta", 0.999999),
+    "bounds": put("certificate", "bounds", "magic"),
+    "met is no truth": put("certificate", "met", 1),
+    "episodes": put("certificate", "episodes", -3),
+    "reward": put("certificate", "reward", "0" * 64),
+    "reward_range": put("certificate", "reward_range", [1.0, 0.0]),
+    "action 99": put("about", "policy", [[99] * 5] * 3),
+    "another policy": put("about", "policy", [[0] * 5] * 3),
+    "half a policy": put("about", "policy", [[0] * 5]),
+    "no policy": put("about", "policy", None),
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_about_one_reward_follows_from_the_file_or_is_refused(identified, tmp_path, name):
+    changed(identified, tmp_path / "it", CLAIMS[name])
+    with pytest.raises(ValueError, match="does not hold a valid atlas") as caught:
+        ar.load(tmp_path / "it")
+    assert one_sentence(caught.value, tmp_path / "it")
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.5])
+def test_a_claim_that_cannot_be_verified_is_shown_as_one_and_never_met(identified, tmp_path, epsilon):
+    """Of a reward that is said to have been observed, or is missing, nothing can be computed."""
+
+    def observed(columns, about, arrays):
+        about["certificate"] |= {"reward": "observed", "epsilon": epsilon, "met": True}
+
+    def without_reward(columns, about, arrays):
+        about["certificate"] |= {"epsilon": epsilon, "met": True}
+        for part in [part for part in arrays if part.startswith("reward.")]:
+            del arrays[part]
+
+    for change in (observed, without_reward):
+        changed(identified, tmp_path / "it", change)
+        atlas = ar.load(tmp_path / "it")
+        assert not atlas.certificate.met
+        assert atlas.certificate.claimed
+        assert str(atlas.certificate).startswith("claimed by the file, not verified: ")
+        atlas.save(tmp_path / "again")
+        assert ar.load(tmp_path / "again").certificate.claimed
+        plan = atlas.plan(ar.envs.double_chain(5).reward)
+        assert plan.upper - plan.lower > 0.01  # from the counts, whatever is claimed
+
+
+def test_bounds_of_a_checkpoint_are_those_of_its_counts(tmp_path):
+    """Once, V_lo = inf in a file made epsilon -inf, and met."""
+    mdp = ar.envs.double_chain(5)
+    path = tmp_path / "it"
+
+    def go_on(episodes):
+        return ar.identify(mdp, mdp.reward, 3, epsilon=1e-3, max_episodes=episodes, checkpoint=path)
+
+    go_on(40)
+    good = path.read_bytes()
+    for name, value in (("V_lo", np.inf), ("Q_lo", 2.9), ("far", 1.0), ("radius", 0.0), ("Q", -1.0)):
+        path.write_bytes(good)
+
+        def change(columns, about, arrays, name=name, value=value):
+            arrays[f"state.{name}"][...] = value
+
+        changed((path, None, None), path, change)
+        with pytest.raises(ValueError, match="cannot be gone on from"):
+            go_on(50)
+    path.write_bytes(good)
+    assert go_on(50).episodes == 50
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"labels": 5}, {"labels": [1, 2]}, {"labels": ["x"] * 1000}, {"grid": 5}, {"grid": ["a", 2]}, {"grid": [100, 100]},
+        {"grid": [0, 2]}, {"alarms": "x"}, {"alarms": [5]}, {"env": 5}, {"algorithm": []}, {"options": 3}, {"own": 3},
+        {"own": {"epsilon": "x"}}, {"merged": [3]}, {"arrows": 7}, {"fingerprint": 1},
+    ],
+)  # fmt: skip
+def test_an_origin_that_would_be_stumbled_over_is_refused(good, tmp_path, source):
+    changed(good, tmp_path / "it", lambda columns, about, arrays: about["source"].update(source))
+    with pytest.raises(ValueError, match="its origin is damaged"):
+        ar.load(tmp_path / "it")
+
+
+@pytest.mark.parametrize("runs", [5, [5], ["x" * 1000], "text", None])
+def test_marks_of_runs_that_would_be_stumbled_over_are_refused(good, tmp_path, runs):
+    changed(good, tmp_path / "it", put("about", "runs", runs))
+    with pytest.raises(ValueError, match="does not hold a valid atlas"):
+        ar.load(tmp_path / "it")
+
+
+def test_a_small_file_may_not_ask_for_a_long_horizon(good, tmp_path):
+    """Once, two kilobytes with a horizon of 2^28 took 14 GB and four minutes."""
+    for setting in ({"n_states": 1, "n_actions": 1, "horizon": 2**28}, {"n_states": 2**20, "n_actions": 64, "horizon": 3}):
+        begin = time.monotonic()
+        with_setting(**setting)(tmp_path / "it", *parts_of(good[0]))
+        with pytest.raises(ValueError, match=r"may ask for|valid atlas"):
+            ar.load(tmp_path / "it")
+        assert time.monotonic() - begin < 5

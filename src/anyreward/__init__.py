@@ -17,6 +17,7 @@ from .explore import explore, identify
 from .mdp import TabularMDP
 from .planning import backward_induction, evaluate_policy
 from .setting import Setting
+from .simulator import EnvironmentFailure
 from .theory import horizon_for_discount
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ __all__ = [
     "Audit",
     "Certificate",
     "Counts",
+    "EnvironmentFailure",
     "Explorer",
     "Interval",
     "Plan",

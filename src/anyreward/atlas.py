@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import isfinite
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import files, kernels
-from .certificate import Certificate, certify
+from .certificate import OBSERVED, Certificate, certify
 from .counts import COLUMNS, Counts, EmpiricalModel
+from .mdp import checked_policy
 from .paid import PAID, Paid
 from .planning import _induct, as_policy
 from .rewards import ArrivalReward, Reward, reward_of_setting
 from .robust import Robust
-from .setting import Setting
+from .setting import Setting, truth
 from .words import certain, exact, interval
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ OWN = "own"  # the environment's own reward, as it was observed
 REWARDS = ("random", "deterministic")  # what may be assumed of it
 COUNTS = "counts:"  # before the digest of the counts of runs that have marks
 SAME = "the merged runs are of the same environment"
-MOST_CELLS = 2**28  # steps times states of an atlas that is loaded: what a file may ask for without being large itself
+MOST_CELLS, MOST_STEPS = 2**25, 2**16  # that a small file may ask for: time and memory follow from them
 
 
 class Interval(NamedTuple):
@@ -142,6 +144,7 @@ class Atlas:
     paid: Paid | None = None  # what the environment paid, if it paid anything
     recording: Recording | None = None  # the episodes themselves, if they were to be recorded
     recorded: tuple[int, ...] = ()  # how many of them each run has
+    reward: np.ndarray | ArrivalReward | None = None  # the one reward that was explored for, if it was known
 
     def __post_init__(self) -> None:
         if self.policy is not None:
@@ -189,7 +192,9 @@ class Atlas:
         if isinstance(reward, str) and reward == OWN:
             return self.plan_own(reward_range, cautious, "random" if rewards is None else rewards, stationary_rewards)
         if rewards is not None or stationary_rewards:
-            raise ValueError("rewards and stationary_rewards are for the environment's own reward, 'own': this one is given.")
+            raise ValueError(
+                "rewards and stationary_rewards are for 'own', the environment's reward; of yours there is nothing to assume."
+            )
         reward_range = (0.0, 1.0) if reward_range is None else reward_range
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting = self._model, self.counts.setting
@@ -199,7 +204,7 @@ class Atlas:
         else:
             policy = _induct(model, r, setting.horizon, setting.discount, None).policy
         policy = policy[:, : setting.n_states]
-        lowest_policy, played = (self._after_ends(policy, r, best) for best in (False, True))
+        lowest_policy, played = (after_ends(self.counts, policy, r, best) for best in (False, True))
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, played).V[0])
         # The bound on the optimum is about the best value in the empirical model, which a cautious policy may not have.
         best = value if not cautious else float(model.initial @ _induct(model, r, setting.horizon, setting.discount, None).V[0])
@@ -239,6 +244,7 @@ class Atlas:
         Such intervals, for the same `rewards`, hold at once among themselves. With those for other rewards they hold at once with
         probability 1 - 3/2 delta (1 - delta if deterministic).
         """
+        stationary_rewards = truth(stationary_rewards, "stationary_rewards")
         if self.paid is None or not len(self.paid):
             raise ValueError("this atlas has no rewards of its own: explore an environment that pays some, or give a reward.")
         if rewards not in REWARDS:
@@ -263,13 +269,19 @@ class Atlas:
                 h, s, a, s_next = against
                 raise ValueError(
                     f"rewards is 'deterministic', but from state {s} with action {a} to {s_next} different rewards were paid "
-                    f"(among others at step {h}): leave it out, or "
-                    + ("leave out stationary_rewards." if stationary_rewards else "explore with states that tell them apart.")
+                    f"(among others at step {h}): leave it out"
+                    + (", or leave out stationary_rewards." if stationary_rewards and self.paid.contradiction() is None else ".")
                 )
             assumed.append("the same transition always pays the same" + ("" if stationary_rewards else " at the same step"))
             own = self.paid.deterministic(setting, stays, (low, high), stationary_rewards)
         else:
             own = self.paid.random(setting, stays, (low, high), stationary_rewards, delta / 2)
+        drift = self.paid.drift(setting, (low, high)) if stationary_rewards and not self.paid.pooled else None
+        if drift is not None:
+            raise ValueError(
+                f"stationary_rewards is True, but going from state {drift[0]} with action {drift[1]} to {drift[2]} pays "
+                "differently at different steps, beyond chance (1 in a million): leave it out."
+            )
         if stationary_rewards:
             assumed.append("rewards do not depend on the step")
         share = delta / 2 if rewards == "random" else delta
@@ -280,7 +292,7 @@ class Atlas:
         else:
             policy = _induct(model, own.average, H, gamma, None).policy
         policy = policy[:, : setting.n_states]
-        played = self._after_ends(policy, own.average, best=False)
+        played = after_ends(self.counts, policy, own.average, best=False)
         value = float(model.initial @ _induct(model, own.average, H, gamma, played).V[0]) + own.base[1] * total
         slack = 1e-12 * total * max(abs(low), abs(high))
         lower = max(low * total - slack, least.of(played, kernels.robust.LOWER) + own.base[0] * total - slack)
@@ -312,46 +324,19 @@ class Atlas:
 
         All such intervals, for all policies and rewards, hold at once on the certificate's event: see `Plan`.
         """
+        if isinstance(reward, str) and reward == OWN:
+            raise ValueError("evaluate does not take 'own': plan('own') gives an interval for its own policy.")
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting, robust = self._model, self.counts.setting, self._robust(r)
         S, N = setting.n_states, setting.n_outcomes
         whole = N > S and np.ndim(policy) in (2, 3) and np.shape(policy)[1] == N
         states = as_policy(policy, N if whole else S, setting.n_actions, setting.horizon)
-        parts = [self.legal(states[:, :S]), *([states[:, S:]] if whole else [])]
-        legal = np.concatenate(parts, axis=1)
-        low_policy, high_policy = (legal if whole else self._after_ends(legal, r, best) for best in (False, True))
-        low_value, value = (
-            float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
-            for pi in (low_policy, high_policy)
-        )
-        lower = max(lowest, low_value - error, robust.of(low_policy, kernels.robust.LOWER) - slack)
-        upper = min(highest, value + error, robust.of(high_policy, kernels.robust.UPPER) + slack)
+        legal = self.legal(states[:, :S])
+        pi = np.concatenate([legal, states[:, S:]], axis=1) if whole else after_ends(self.counts, legal, r, best=False)
+        value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
+        lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
+        upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
         return Interval(lower, value, max(lower, upper))
-
-    def _after_ends(self, policy: np.ndarray, reward: np.ndarray | ArrivalReward, best: bool) -> np.ndarray:
-        """A policy of the states, (H, S) or (H, S, A), for all outcomes: after an early end, where nothing is played.
-
-        What a reward pays there that depends on the action is a convention. Certificates take its best action (`best`). Another
-        reading is the action that the policy plays in the state in which the episode ended, which is never more. Intervals take
-        the first for their upper and the second for their lower end, and so cover both.
-        """
-        setting = self.counts.setting
-        S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
-        if N == S:
-            return policy
-        pay = reward
-        if isinstance(reward, ArrivalReward):
-            pairs, stay = np.arange(S * A, N * A), np.repeat(np.arange(S, N), A)
-            pay = np.zeros((H, N, A))
-            for h in range(H):
-                pay[h, S:] = reward.at(h, pairs, stay).reshape(S, A)
-        after = np.asarray(pay)[:, S:]
-        extreme = (after.argmax(axis=2) if best else after.argmin(axis=2)).astype(np.int64)
-        chosen = extreme if policy.ndim == 2 else np.eye(A)[extreme]
-        if not best:  # where it is not known what is legal, any action could be played
-            known = np.array([not self.counts.is_unsure(s) for s in range(S)])
-            chosen[:, known] = policy[:, known]
-        return np.concatenate([policy, chosen], axis=1)
 
     @cached_property
     def _model(self) -> EmpiricalModel:
@@ -380,10 +365,13 @@ class Atlas:
         arrival = isinstance(r, ArrivalReward)
         extremes = r.extremes() if isinstance(r, ArrivalReward) else (r.min(axis=(1, 2)), r.max(axis=(1, 2)))
         lowest, highest = (float(gammas @ extreme) for extreme in extremes)
+        exact_ends = [sum(map(Fraction, extreme.tolist())) for extreme in extremes] if setting.discount == 1.0 else []
         slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
         # What the certificate does not cover has the interval of robust planning alone.
         error = self.error_bound * (high - low) + slack if self.certificate.covers(arrival) else np.inf
         rounding = 1e-15 * (setting.horizon + 10)  # relative, of a sum over the steps
+        if [lowest, highest] == exact_ends:  # whole numbers, mostly: nothing was rounded
+            return r, slack, error, lowest, highest
         return r, slack, error, lowest - rounding * abs(lowest), highest + rounding * abs(highest)
 
     def __or__(self, other: Atlas) -> Atlas:
@@ -410,7 +398,11 @@ class Atlas:
         if shared_runs(self.runs, other.runs):
             raise ValueError("these atlases share a run: counting the same episodes twice would void the certificate.")
         if self.counts.setting != other.counts.setting:
-            raise ValueError(f"atlases of different settings cannot be merged: {self.counts.setting} and {other.counts.setting}.")
+            one, two = asdict(self.counts.setting), asdict(other.counts.setting)
+            differ = ", ".join(
+                f"{name} ({str(one[name])[:40]} and {str(two[name])[:40]})" for name in one if one[name] != two[name]
+            )
+            raise ValueError(f"atlases of different settings cannot be merged, they differ in {differ}: explore both alike.")
         prints = self.source.get("fingerprint"), other.source.get("fingerprint")
         names = [atlas.source.get("env", "data of unknown origin") for atlas in (self, other)]
         if None not in prints and prints[0] != prints[1]:
@@ -471,6 +463,8 @@ class Atlas:
             "pooled": self.paid is not None and self.paid.pooled,
             "progress": progress,
         }
+        if self.reward is not None:
+            arrays |= {f"reward.{name}": array for name, array in reward_arrays(self.reward).items()}
         if self.recording is not None:
             arrays |= {f"recording.{name}": array for name, array in self.recording._asdict().items()}
         files.write(path, columns, about, arrays)
@@ -488,6 +482,86 @@ class Atlas:
 
     def __repr__(self) -> str:
         return f"Atlas({self.certificate})"
+
+
+def after_ends(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalReward, best: bool) -> np.ndarray:
+    """A policy of the states, (H, S), for all outcomes, where to end in a state is one: what it names after an early end.
+
+    Nothing is played there, but a reward may depend on the action. A policy that is given names what it plays in the state in
+    which the episode ended; a plan names the action that pays best (`best`), which is never less.
+    """
+    setting = counts.setting
+    S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
+    if N == S:
+        return policy
+    if not best:
+        return np.concatenate([policy, policy], axis=1)
+    pay = np.zeros((H, N, A)) if isinstance(reward, ArrivalReward) else reward
+    if isinstance(reward, ArrivalReward):
+        pairs, stay = np.arange(S * A, N * A), np.repeat(np.arange(S, N), A)
+        for h in range(H):
+            pay[h, S:] = reward.at(h, pairs, stay).reshape(S, A)
+    return np.concatenate([policy, pay[:, S:].argmax(axis=2)], axis=1)
+
+
+def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
+    """A reward as arrays for a file; of one that is the same at every step, one step."""
+    if isinstance(reward, ArrivalReward):
+        return {"steps": np.array([reward.shape[0]]), "pointer": reward.pointer, "target": reward.target, "pay": reward.pay}
+    return {"values": np.array(reward[:1] if (reward == reward[:1]).all() else reward)}
+
+
+def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray | ArrivalReward | None:
+    """What `reward_arrays` gave, if a file has it, checked."""
+    S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
+    if "reward.values" in arrays:
+        values = arrays["reward.values"]
+        if values.dtype.kind != "f" or values.shape not in ((1, S, A), (H, S, A)) or not ((values >= 0) & (values <= 1)).all():
+            raise ValueError("its reward is damaged.")
+        return np.broadcast_to(values, (H, S, A))
+    if "reward.pay" not in arrays:
+        return None
+    steps, pointer, target, pay = (arrays[f"reward.{name}"] for name in ("steps", "pointer", "target", "pay"))
+    right = steps.shape == (1,) and steps[0] in (1, H) and pointer.shape == (int(steps[0]) * S * A + 1,)
+    right = (
+        right
+        and [x.dtype.kind for x in (pointer, target, pay)] == ["i", "i", "f"]
+        and target.shape == pay.shape == (pointer[-1],)
+    )
+    right = right and pointer[0] == 0 and bool((np.diff(pointer) >= 0).all() and ((target >= 0) & (target < S)).all())
+    if not right or not ((pay >= 0) & (pay <= 1)).all():
+        raise ValueError("its reward is damaged.")
+    keys = np.repeat(np.arange(len(pointer) - 1), np.diff(pointer)) * S + target
+    if (np.diff(keys) <= 0).any():
+        raise ValueError("its reward is damaged.")
+    return ArrivalReward((int(steps[0]), S, A, H), *(np.ascontiguousarray(x) for x in (pointer, target, pay)))
+
+
+def checked_runs(runs: Any) -> tuple[str, ...]:
+    """Marks of runs from a file."""
+    if not isinstance(runs, list) or not all(isinstance(run, str) and len(run) <= 200 for run in runs):
+        raise ValueError("its marks of runs are damaged.")
+    return tuple(runs)
+
+
+def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
+    """How an atlas was explored, from a file: each entry that is used somewhere is of the kind that is used."""
+    if not isinstance(source, dict):
+        raise ValueError("what it says of its origin is damaged.")
+    texts = {name: source[name] for name in ("env", "algorithm", "fingerprint", "arrows") if source.get(name) is not None}
+    lists = {name: source[name] for name in ("labels", "alarms") if name in source}
+    grid, own = source.get("grid"), source.get("own", {})
+    right = all(isinstance(text, str) for text in texts.values())
+    right = right and all(isinstance(x, list) and all(isinstance(text, str) for text in x) for x in lists.values())
+    right = right and len(lists.get("labels", ())) <= setting.n_states
+    right = right and isinstance(own, dict) and isinstance(source.get("options", {}), dict)
+    right = right and (own.get("epsilon") is None or isinstance(own["epsilon"], float | int))
+    if grid is not None:
+        whole = isinstance(grid, list) and len(grid) == 2 and all(type(n) is int and n > 0 for n in grid)
+        right = right and whole and grid[0] * grid[1] <= setting.n_states
+    if not right or not all(isinstance(part, dict) for part in source.get("merged", [])):
+        raise ValueError("what it says of its origin is damaged.")
+    return dict(source)
 
 
 def shared_runs(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -521,11 +595,12 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
         certificate = Certificate.from_dict(about["certificate"])
         setting = certificate.setting
-        if (
-            setting.layers * setting.n_outcomes > MOST_CELLS
-            or max(setting.horizon, setting.n_outcomes * setting.n_actions) > MOST_CELLS
-        ):
-            raise ValueError(f"{setting.horizon} steps of {setting.n_outcomes} states are more than a file may ask for.")
+        size = path.stat().st_size
+        cells = max(setting.layers * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
+        if cells > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
+            raise ValueError(
+                f"{setting.horizon} steps of {setting.n_outcomes} states are more than a file of this size may ask for."
+            )
         if any(columns[name].ndim != 1 or columns[name].dtype.kind != "i" for name in COLUMNS):
             raise ValueError("its counts are not columns of whole numbers.")
         known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
@@ -540,8 +615,16 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
         if counts.digest() != certificate.digest:
             raise ValueError("its counts are not those that were certified.")
-        if certificate.every_reward and not certificate.check(counts):
-            raise ValueError("its certificate does not follow from its counts.")
+        reward = reward_from(arrays, setting)
+        if policy is not None:
+            policy = checked_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
+        if certificate.every_reward:
+            if not certificate.check(counts):
+                raise ValueError("its certificate does not follow from its counts.")
+        elif reward is None or certificate.reward == OBSERVED:
+            certificate = replace(certificate, claimed=True, met=False)
+        elif policy is None or not certificate.check(counts, reward, after_ends(counts, policy, reward, True)):
+            raise ValueError("its certificate does not follow from its counts and its reward.")
         paid = None
         if "paid.keys" in arrays:
             paid = Paid.from_arrays(arrays["paid.keys"], arrays["paid.values"], setting, bool(about["pooled"]))
@@ -560,10 +643,10 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         news: list[str] = []
         if about["format"] < FORMAT:
             counts, certificate, news = from_older(counts, certificate, paid)
-        runs, source = tuple(about["runs"]), dict(about["source"])
+        runs, source = checked_runs(about["runs"]), checked_source(about["source"], setting)
         if about["format"] < FORMAT and len(counts.illegal) and "own" in source:
             source["own"] = {"epsilon": None, "met": False, "guarantee": "none: of an earlier version that did not know of masks"}
-        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded)
+        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward)
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
         for text in news:
             warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)

@@ -34,7 +34,7 @@ from .mdp import TabularMDP
 from .observations import Binned, Bins, Indexed
 from .paid import Paid
 from .progress import is_shown
-from .simulator import Simulator, checked_mask, make, time_limit
+from .simulator import EnvironmentFailure, Simulator, checked_mask, make, time_limit
 
 STEPS = 5_000
 PATIENCE = 2.0  # seconds before it is said that the environment is being looked at
@@ -84,7 +84,7 @@ class Audit:
         if self.ended:
             where = f"{self.ends:,} observation{'s' if self.ends > 1 else ''}"
             how = {
-                "outcome": "to end in one is an outcome of its own",
+                "outcome": "ending there and going on from there are counted apart",
                 "end": "all ends are one extra state, the last one",
                 "state": "it is assumed that they always end there",
             }[self.terminal]
@@ -235,7 +235,13 @@ def audited(
     chosen = "outcome" if terminal is None else terminal
     simulator = Simulator(made, horizon, bins=bins, max_states=max_states, terminal=chosen, action_masks=action_masks)
     with looking(progress, probe.name, steps):
-        play = _play(probe, steps, seed)
+        try:
+            play = _play(probe, steps, seed)
+        except ValueError:
+            raise
+        except Exception as problem:
+            what = f"{type(problem).__name__}, {' '.join(str(problem).split())[:300].rstrip('.')}"
+            raise EnvironmentFailure(f"{probe.name} failed while it was looked at, before it was explored: {what}.") from problem
     mixed = bool(play.alive & play.ended)
     simulator.name = probe.name
     notes = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .counts import Counts
 from .rewards import ArrivalReward, Reward, reward_of_setting
 from .robust import Robust
-from .setting import Setting, positive, probability
+from .setting import Setting, positive, probability, whole_number
 from .words import certain, exact, up
 
 OBSERVED = "observed"  # in place of a fingerprint: the one reward was not known
@@ -44,6 +45,7 @@ class Certificate:
     reward: str | None = None  # fingerprint of the one reward it is about, or OBSERVED; None: every reward
     transition_delta: float = 0.0  # the part of delta that is spent on transitions; 0 means all
     assumed: tuple[str, ...] = ()  # what it takes for granted beyond the setting and the bound, in sentences
+    claimed: bool = False  # whether it is only said by a file that holds nothing to verify it by
 
     def __post_init__(self) -> None:
         if not self.transition_delta:
@@ -90,11 +92,11 @@ class Certificate:
     def stationary(self) -> bool:
         return self.setting.stationary
 
-    def check(self, counts: Counts, reward: Reward = None) -> bool:
+    def check(self, counts: Counts, reward: Reward = None, policy: np.ndarray | None = None) -> bool:
         """Whether these are the counts it was made from and its epsilon follows from them.
 
-        A certificate for one known reward needs that reward. One for observed rewards cannot be checked from the
-        counts, which do not hold what was paid.
+        A certificate for one known reward needs that reward, and says whether the policy, if it is given, is that good. One
+        for observed rewards cannot be checked from the counts, which do not hold what was paid.
         """
         if counts.setting != self.setting or counts.digest() != self.digest:
             return False
@@ -105,10 +107,11 @@ class Certificate:
             reward = reward_of_setting(reward, setting)
             if fingerprint(reward) != self.reward:
                 return False
-            radii = self.bound.kl_radii(counts, self.delta, isinstance(reward, ArrivalReward))
+            radii = self.bound.kl_radii(counts, self.transition_delta, isinstance(reward, ArrivalReward))
             robust = Robust(counts, radii, self.bound.most_successors(setting), reward)
-            gap = robust.best(kernels.robust.UPPER)[1] - robust.best(kernels.robust.LOWER)[1]
-            return bool(gap <= self.epsilon + 1e-7 * self.setting.sigma[-1])
+            lower = robust.best(kernels.robust.LOWER)[1] if policy is None else robust.of(policy, kernels.robust.LOWER)
+            gap = robust.best(kernels.robust.UPPER)[1] - lower
+            return bool(gap <= self.epsilon + 1e-7 * self.setting.sigma[-1]) and set(counts.declared) <= set(self.assumed)
         again = certify(counts, self.delta, self.bound, self.target)
         if not set(again.assumed) <= set(self.assumed):  # it may say more, such as that merged runs are of the same environment
             return False
@@ -122,10 +125,25 @@ class Certificate:
     def from_dict(cls, fields: dict[str, Any]) -> Certificate:
         setting, low_high = Setting(**fields["setting"]), fields["reward_range"]  # lists in a file are tuples again in a setting
         assumed = tuple(fields.get("assumed", ()))
-        if not all(isinstance(text, str) for text in assumed):
-            raise ValueError("what it assumes is damaged.")
         ends = (float(low_high[0]), float(low_high[1]))
-        return cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": assumed})
+        certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": assumed})
+        certificate._check_fields()
+        return certificate
+
+    def _check_fields(self) -> None:
+        """Raises if a field is not what it has to be: for what comes from a file."""
+        numbers = (self.epsilon, self.delta, self.transition_delta, *self.reward_range)
+        right = all(isinstance(x, float | int) and not isinstance(x, bool) and isfinite(x) for x in numbers)
+        right = right and self.epsilon >= 0 and 0 < self.transition_delta <= self.delta < 1
+        right = right and self.reward_range[0] < self.reward_range[1]
+        right = right and all(isinstance(flag, bool) for flag in (self.met, self.claimed))
+        right = right and isinstance(self.digest, str) and isinstance(self.reward, str | None)
+        right = right and isinstance(self.options, dict) and all(isinstance(text, str) for text in self.assumed)
+        if not right or self.bounds not in BOUNDS or whole_number(self.episodes, "episodes") < 0:
+            raise ValueError("its certificate is damaged.")
+        if self.target is not None:
+            positive(self.target, "target")
+        as_bound(self.bounds, **self.options)  # or raises
 
     def __str__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
@@ -135,8 +153,10 @@ class Certificate:
             scope = f"any reward of {of} in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
         nothing = f" (which says nothing: no value exceeds {up(self.largest)})" if self.epsilon >= self.largest else ""
         assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
+        claimed = "claimed by the file, not verified: " if self.claimed else ""
+        sure = f"with probability {certain(self.delta)}"
         return (
-            f"epsilon {up(self.epsilon)}{nothing} with probability {certain(self.delta)}, {scope}, horizon {self.horizon}, "
+            f"{claimed}epsilon {up(self.epsilon)}{nothing} {sure}, {scope}, horizon {self.horizon}, "
             f"discount {exact(self.discount)}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes{assumes}"
         )
 

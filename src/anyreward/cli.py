@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .words import certain, down, exact, up
+from .words import certain, down, exact, plain, up
 
 NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
 
@@ -77,11 +77,12 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
         from .explore import Interrupted
 
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: typer.echo(f"warning: {message}", err=True)
+            warnings.showwarning = lambda message, *_, **__: typer.echo(plain(f"warning: {message}"), err=True)
             try:
                 command(*args, **kwargs)
             except ValueError as problem:
-                typer.echo(f"error: {problem}", err=True)
+                notes = " ".join(getattr(problem, "__notes__", ()))
+                typer.echo(plain(f"error: {problem} {notes}".rstrip()), err=True)
                 raise typer.Exit(2) from None
             except Interrupted as problem:
                 text = str(problem).replace("the same call goes", "the same command with --resume goes")
@@ -364,7 +365,7 @@ def algorithms(as_json: AsJson = False) -> None:
 
 def say(*lines: str) -> None:
     for line in lines:
-        typer.echo(line)
+        typer.echo(plain(line))
 
 
 def say_json(facts: Any) -> None:
@@ -441,6 +442,11 @@ def two_numbers(text: str | None) -> tuple[float, float] | None:
     return low, high
 
 
+def as_cell(text: str) -> str:
+    """A text as a cell of a table, which spreadsheets must not take for a formula."""
+    return f"'{text}" if text[:1] in "=+-@\t\r" and not text.lstrip("+-").replace(".", "", 1).isdigit() else text
+
+
 def write_policy(path: Path, atlas: Any, made: Any) -> None:
     from .files import replace_file
 
@@ -450,7 +456,7 @@ def write_policy(path: Path, atlas: Any, made: Any) -> None:
     writer.writerow(["h", "s", "a", *(["observation"] if labels else [])])
     for h, row in enumerate(made.policy.tolist()):
         for s, a in enumerate(row):
-            writer.writerow([h, s, a, *([labels[s] if s < len(labels) else ""] if labels else [])])
+            writer.writerow([h, s, a, *([as_cell(labels[s]) if s < len(labels) else ""] if labels else [])])
     replace_file(path, buffer.getvalue().encode())
 
 

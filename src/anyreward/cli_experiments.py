@@ -82,7 +82,8 @@ def compare(
         shown.add_row(*("–" if value is None else str(value) for value in row.values()))
     Console(width=None if sys.stdout.isatty() else 190).print(shown)
     if not quiet:
-        say("means over the runs with 95% bootstrap bands; error: |V̂* − V*| for the model's reward, and the worst over 20 others")
+        say("means over the runs with approximate 95% bands (bootstrap)")
+        say("error: |V̂* − V*| for the model's reward, and the worst over 20 others")
         say("beats: how many others have a larger error, by a permutation test that holds for all pairs at once (5%)")
         say(f"drawn in {out}", *([f"every run in {table}"] if table is not None else []))
 

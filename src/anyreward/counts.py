@@ -83,8 +83,9 @@ class Counts:
         stays = np.full(self.setting.n_actions, kernels.table.STAYS, np.uint8)
         chosen = [self._checked_state(s) for s in as_list(states, "the states of declare_absorbing")]
         for s in chosen:
-            if (self._marks()[s] == kernels.table.ILLEGAL).any():
-                raise ValueError(f"state {s} has illegal actions, so episodes go on from there: it is not absorbing.")
+            given = {a for x, a in self.setting.illegal_actions if x == s}  # which do not matter where nothing is played
+            if set(np.flatnonzero(self._marks()[s] == kernels.table.ILLEGAL).tolist()) - given:
+                raise ValueError(f"state {s} was declared to have illegal actions, so episodes go on from there.")
             self._check_state(s, stays)
         self._note(chosen, stays)
 
@@ -339,8 +340,12 @@ class Counts:
 
     @property
     def visited_pairs(self) -> int:
-        """How many (h, s, a), or (s, a) when stationary, were visited."""
-        return int(np.count_nonzero(self._table.n[self.setting.n_actions :]))
+        """How many (h, s, a), or (s, a) when stationary, were played; where an episode has ended nothing is."""
+        table, A = self._table, self.setting.n_actions
+        played = table.n[A:] > 0
+        if len(table.known):
+            played &= (self._marks()[table.state] != kernels.table.STAYS).reshape(-1)[A:]
+        return int(np.count_nonzero(played))
 
     @property
     def widest(self) -> int:
@@ -391,6 +396,10 @@ class Counts:
             told = np.flatnonzero(self._table.known != self._blank)
             sha.update(told.astype("<i8").tobytes() + bytes(self._table.known[told]))
         return sha.hexdigest()
+
+    def _fresh_marks(self) -> np.ndarray:
+        """What the setting alone says of every pair, (S, A)."""
+        return Counts(self.setting)._marks()
 
     @property
     def _blank(self) -> int:
@@ -453,9 +462,9 @@ class Counts:
             raise ValueError("what it says of known pairs is damaged.")
         before, marks = self._marks().reshape(-1), self._marks().reshape(-1).copy()
         marks[known[:, 0]] = known[:, 1]
-        taken_back = (before != marks) & (before != self._blank)
+        taken_back = (before != marks) & (before != self._fresh_marks().reshape(-1))
         rows = marks.reshape(-1, A)
-        part = (rows == self._blank).any(axis=1) & (rows != self._blank).any(axis=1) & hidden
+        part = (rows == kernels.table.UNSURE).any(axis=1) & (rows != kernels.table.UNSURE).any(axis=1)
         stays = rows == kernels.table.STAYS
         part |= stays.any(axis=1) & ~stays.all(axis=1)
         if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
@@ -508,7 +517,7 @@ class Counts:
         """Takes over what the other counts know of pairs, if the data of both agree with it."""
         if len(self._table.known) == len(other._table.known) == 0:
             return
-        mine, theirs, blank = self._marks(), other._marks(), self._blank
+        mine, theirs, blank = self._marks(), other._marks(), self._fresh_marks()
         if ((mine != theirs) & (mine != blank) & (theirs != blank)).any():
             raise ValueError("these counts cannot be added: they disagree on what is known of their states.")
         for one, two in ((self, other), (other, self)):  # a state in which an episode ended was met by the other, and went on

@@ -23,9 +23,10 @@ from .algorithms import ALGORITHMS, Explorer
 from .atlas import Atlas, in_words, read
 from .audit import audit, audited
 from .bounds import Bound, bound_options
-from .certificate import fingerprint
+from .certificate import OBSERVED, fingerprint
+from .counts import MOST
 from .mdp import TabularMDP
-from .progress import Progress
+from .progress import Progress, is_shown
 from .rewards import Reward
 from .setting import nearest, positive, probability, real_number, whole_number
 from .world import Environment, KnownModel, World
@@ -132,6 +133,9 @@ def explore(
         raise ValueError(f"seed is {seed}: it cannot be negative.")
     if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
+    most = MOST // (max(1, whole_number(horizon, "horizon")) + 1)  # episodes whose counts are exact
+    if max_episodes is not None and max_episodes > most:
+        raise ValueError(f"max_episodes is {max_episodes}: beyond {most:,} episodes of this horizon, counts would not be exact.")
     delta, kind = probability(delta, "delta"), _explorer_class(algorithm)
     path = None if checkpoint is None else Path(checkpoint)
     if checkpoint_every is not None and path is None:
@@ -165,6 +169,9 @@ def explore(
             env, horizon, stationary, seed, bins, max_states, terminal, action_masks, env_args, progress=progress
         )
         report.show(progress, epsilon, delta)
+        if not is_shown(progress):
+            for alarm in report.alarms:
+                warnings.warn(f"{simulator.name}: {alarm.removeprefix('warning: ')}", stacklevel=2)
         setting = simulator.setting(discount, stationary, arrival_rewards, initial_state)
         world = Environment(simulator, setting, seed, record, report.alarms)
     if kind.needs_reward and "reward" not in options and "rewards" not in options:
@@ -184,6 +191,10 @@ def explore(
     except TypeError as problem:
         unknown = next((name for name in options if name not in option_names(kind)), None)
         if unknown is not None:
+            if unknown == "rewards":
+                raise ValueError(
+                    f"rewards is not an option of {kind.__name__}: what is assumed of own rewards goes to plan('own', ...)."
+                ) from None
             known = option_names(kind) | set(inspect.signature(explore).parameters) - {"options"}
             raise ValueError(f"{unknown!r} is not an option of {kind.__name__}{nearest(unknown, known)}.") from None
         raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
@@ -194,7 +205,7 @@ def explore(
     if path is not None:
         explorer.state()  # says so if it cannot be saved, before anything is played
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
-    run = _Run(world, explorer, name, epsilon, max_episodes, seed, options, path, pace, stop)
+    run = _Run(world, explorer, name, epsilon, most if max_episodes is None else max_episodes, seed, options, path, pace, stop)
     with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
         run.go(show)
     return run.atlas()
@@ -219,7 +230,7 @@ class _Run:
         explorer: Explorer,
         algorithm: str,
         epsilon: float | None,
-        max_episodes: int | None,
+        max_episodes: int,
         seed: int,
         options: dict[str, Any],
         path: Path | None,
@@ -265,10 +276,14 @@ class _Run:
                 if not self.history or self.history[-1][0] < t:
                     self.history.append((t, 2 * bound))
                 show(t, 2 * bound)
-                if bound <= goal or (self.max_episodes is not None and t >= self.max_episodes):
+                if bound <= goal or t >= self.max_episodes:
                     break
                 look = self.next_look(t)
-            arrived = self.world.advance(explorer, look - t, goal)
+            try:
+                arrived = self.world.advance(explorer, look - t, goal)
+            except Exception as problem:
+                self.keep(problem)
+                raise
             show(explorer.episodes)
             due = self.stop or time.monotonic() - self.saved_at > self.pace
             if self.path is not None and due and not arrived and self.world.rests(explorer.episodes):
@@ -280,6 +295,18 @@ class _Run:
         if self.path is not None and self.explorer.episodes:
             self.save(self.path)
 
+    def keep(self, problem: Exception) -> None:
+        """Does not lose what was explored because of something that went wrong: it is saved, or goes with the exception."""
+        try:
+            problem.atlas = self.atlas()  # type: ignore[attr-defined]
+        except Exception:  # what went wrong left nothing that could be kept
+            return
+        where = "the atlas so far is the attribute `atlas` of this exception"
+        if self.path is not None and self.explorer.episodes:
+            self.save(self.path)
+            where = f"the atlas so far is saved in {self.path}, and the same call goes on from there"
+        problem.add_note(f"After {self.explorer.episodes:,} episodes: {where}.")
+
     def bound(self) -> float:
         """What it is stopped by: the certificate, or the algorithm's own guarantee if that is asked for."""
         if self.stop_by == "certificate":
@@ -289,19 +316,21 @@ class _Run:
 
     def next_look(self, t: int) -> int:
         look = max(t + 1, ceil(t * self.explorer.growth))
-        return look if self.max_episodes is None else max(t, min(look, self.max_episodes))
+        return max(t, min(look, self.max_episodes))
 
     def atlas(self) -> Atlas:
         explorer, world = self.explorer, self.world
+        certificate = explorer.certificate(self.epsilon)
         return Atlas(
             explorer.counts,
-            explorer.certificate(self.epsilon),
+            certificate,
             tuple(self.history),
             {**self.source, **world.facts, "own": self.own()},
             (self.mark,),
             explorer.recommendation,
             world.paid,
             world.recording,
+            reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
         )
 
     def own(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from . import kernels
 from .rewards import ArrivalReward
 from .setting import Setting
 
+FALSE_ALARM = 1e-6  # the probability that data are said to contradict an assumption that is true
 PAID = ("payments", "paid", "least", "most")  # of each transition: how often, in all, the least and the most
 
 
@@ -63,6 +64,20 @@ class Paid:
             if entry[2] < entry[3] or before.setdefault(same, entry[2]) != entry[2]:
                 return key
         return None
+
+    def drift(self, setting: Setting, within: tuple[float, float]) -> tuple[int, ...] | None:
+        """A transition (s, a, s') whose mean payment cannot be the same at every step, if there is one.
+
+        The KL intervals of its steps have no number in common. If rewards do not depend on the step, that happens to any
+        transition at any time with probability at most `FALSE_ALARM`.
+        """
+        laws = setting.horizon * setting.n_states * setting.n_actions * setting.n_outcomes
+        ends: dict[tuple[int, ...], tuple[float, float]] = {}
+        for (_, *key), (n, paid, _, _) in self._table.items():
+            least, _, most = _mean_within(n, paid, within, log(laws / FALSE_ALARM))
+            low, high = ends.get(tuple(key), within)
+            ends[tuple(key)] = max(low, least), min(high, most)
+        return next((key for key, (low, high) in ends.items() if low > high), None)
 
     def deterministic(
         self, setting: Setting, stays: np.ndarray, within: tuple[float, float], stationary_rewards: bool

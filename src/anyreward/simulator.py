@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 BLOCK = 32  # episodes between two seeds
 
 
+class EnvironmentFailure(ValueError):
+    """An environment raised an exception, which is the cause of this one. `atlas` is what was explored until then."""
+
+    atlas: Any = None
+
+
 class Simulator:
     """Plays episodes of a Gymnasium environment.
 
@@ -134,9 +140,9 @@ class Simulator:
         if t % BLOCK == 0 or self._fresh:
             words = np.random.SeedSequence(seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
             self._fresh = False
-            observation, info = env.reset(seed=int(words[0] >> np.uint64(2)))
+            observation, info = self._asked(lambda: env.reset(seed=int(words[0] >> np.uint64(2))), t, "resetting it")
         else:
-            observation, info = env.reset()
+            observation, info = self._asked(env.reset, t, "resetting it")
         s = encode(observation)
         if counts.setting.initial_state not in (None, s):
             raise ValueError(f"{self.name} starts in state {s}, not in the initial_state {counts.setting.initial_state}.")
@@ -146,7 +152,11 @@ class Simulator:
             a = int(act(h, s))
             if self._allowed:
                 a = self._permitted(s, a)
-            observation, reward, terminated, truncated, info = env.step(decode(a))
+            try:
+                observation, reward, terminated, truncated, info = env.step(decode(a))
+            except Exception as problem:
+                self._fresh = True
+                raise self._failure(problem, t, f"at step {h}, playing action {a} in state {s}") from problem
             reward = float(reward)
             if not isfinite(reward):
                 raise ValueError(f"{self.name} paid {reward} at step {h}: a reward has to be a finite number.")
@@ -159,7 +169,6 @@ class Simulator:
                         f"{self.name} was truncated after {h + 1} steps, before the horizon of {H}: "
                         f"use a horizon of at most {h + 1}, or an environment with a longer time limit."
                     )
-            self.paid.add(h, s, a, s_next, reward)
             states.append(s_next)
             actions.append(a)
             rewards.append(reward)
@@ -169,6 +178,8 @@ class Simulator:
         else:
             self._meet(s, info, counts)
         played = len(actions)
+        for h in range(played):  # only now: an episode that fails half-way leaves nothing behind
+            self.paid.add(h, states[h], actions[h], states[h + 1], rewards[h])
         if self.record is not None:
             self.record.append((list(states), list(actions), list(rewards), int(terminated)))
         if played < H:  # it stays where it ended, and is paid nothing
@@ -176,6 +187,18 @@ class Simulator:
             actions += [0] * (H - played)
             rewards += [0.0] * (H - played)
         return np.array(states, np.int64), np.array(actions, np.int64), np.array(rewards)
+
+    def _asked(self, reset: Callable[[], Any], t: int, doing: str) -> Any:
+        try:
+            return reset()
+        except Exception as problem:
+            self._fresh = True
+            raise self._failure(problem, t, doing) from problem
+
+    def _failure(self, problem: Exception, t: int, doing: str) -> EnvironmentFailure:
+        what = " ".join(str(problem).split())[:300]
+        what = f"{type(problem).__name__}, {what.rstrip('.')}"
+        return EnvironmentFailure(f"{self.name} failed in episode {t}, {doing}: {what}.")
 
     def _meet(self, s: int, info: dict[str, Any], counts: Counts) -> None:
         """Takes note of a state that is met alive, before it is counted."""
@@ -294,9 +317,10 @@ def known_masks(action_masks: Any, observations: Codec, n_actions: int) -> np.nd
     try:
         rows = [action_masks(s) for s in range(S)] if callable(action_masks) else action_masks
         masks = np.array(rows)
-    except (TypeError, ValueError) as problem:
-        raise ValueError(f"action_masks does not give {n_actions} truth values for every state: {problem}.") from None
-    if masks.shape != (S, n_actions) or masks.dtype.kind not in "biu" or not np.isin(masks, (0, 1)).all():
+    except Exception as problem:  # whatever the function raises
+        kind = type(problem).__name__
+        raise ValueError(f"action_masks does not give {n_actions} truth values for every state: {kind}, {problem}.") from None
+    if masks.shape != (S, n_actions) or masks.dtype.kind not in "biuf" or not np.isin(masks, (0, 1)).all():
         raise ValueError(f"action_masks has shape {masks.shape} of {masks.dtype}: it has to be ({S}, {n_actions}) truth values.")
     masks = masks.astype(bool)
     if not masks.any(axis=1).all():

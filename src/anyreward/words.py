@@ -32,6 +32,11 @@ def certain(delta: float) -> str:
     return f"{exact.normalize():f}" if len(exact.as_tuple().digits) <= 12 else f"1 - {up(delta, 6)}"
 
 
+def plain(text: str) -> str:
+    """A text from outside as a terminal may show it: control characters, which could change what is seen, are spelt out."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 def _rounded(x: float, digits: int, how: str) -> str:
     if not isfinite(x) or x == 0.0:
         return f"{x:g}"

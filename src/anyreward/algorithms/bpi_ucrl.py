@@ -280,6 +280,34 @@ class BPIUCRL(Explorer):
         if state["settled"].shape != (len(sides.V), N) or state["settled"].dtype != np.uint8:
             raise ValueError("its indices are damaged.")
         kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, state["settled"])
+        self._verify()
+
+    def _verify(self) -> None:
+        """Raises if bounds that were taken from a file are not those of the counts: all of them are computed anew."""
+        table, sides, known, n = self.counts._table, self._sides, self._known, self.counts._table.n
+        delta = self.delta / 2 if self.rewards == "random" else self.delta
+        radius = self.bound.kl_radii(self.counts, delta)
+        fresh = sides._replace(**{name: np.zeros_like(array) for name, array in sides._asdict().items()})
+        fresh.radius[:] = radius
+        mean = np.divide(known.total, n, out=np.zeros(len(n)), where=n > 0)
+        right = np.allclose(sides.radius, radius, rtol=1e-9, atol=1e-12) and bool(((mean >= 0) & (mean <= 1 + 1e-9)).all())
+        if self.rewards != "known" and right:
+            lo, up, level = np.zeros(len(n)), np.ones(len(n)), self._constants.reward_level
+            for row in np.flatnonzero(n[self.setting.n_actions :]) + self.setting.n_actions:
+                x = min(1.0, mean[row])
+                lo[row], up[row] = (x, x) if self.rewards == "observed" else kernels.radii.kl_interval(x, float(n[row]), level)
+            right = np.allclose(known.lo, lo, atol=1e-9) and np.allclose(known.up, up, atol=1e-9)
+        kernels.bpi.sweep(table, fresh, known, self._constants, self._scratch[3])
+        slack = 1e-8 * float(self.setting.sigma[-1])
+        pairs = (
+            (sides.V, fresh.V),
+            (sides.V_lo, fresh.V_lo),
+            (sides.far, fresh.far),
+            (sides.Q, fresh.Q),
+            (sides.Q_lo, fresh.Q_lo),
+        )
+        if not right or not all(np.allclose(one, two, rtol=0.0, atol=slack) for one, two in pairs):
+            raise ValueError("its bounds are not those of its counts.")
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""

@@ -257,7 +257,7 @@ def page(pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim
             section("Double chain (figure 2)", pictures[f"chain-{word}"], [claim for claim in mine if claim.about != "grid"]),
             section("Grid world (figure 3)", pictures[f"grid-{word}"], [claim for claim in mine if claim.about == "grid"]),
             "<h3>Which error is smaller?</h3><p>Adjusted p-values of the permutation test over paired runs, for all pairs at"
-            " once; in brackets the mean and its 95% bootstrap interval.</p>",
+            " once; in brackets the mean and its approximate 95% interval (bootstrap).</p>",
             better(tables["errors"], counts),
             section("Beyond the paper: tight bounds, double chain", pictures[f"tight-chain-{word}"], []),
             section("Beyond the paper: tight bounds, grid world", pictures[f"tight-grid-{word}"], []),

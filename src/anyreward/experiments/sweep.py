@@ -25,6 +25,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -80,6 +81,10 @@ def cells(config: dict[str, Any]) -> list[Cell]:
     for key in REQUIRED:
         if not config.get(key):
             raise ValueError(f"the sweep has no {key}: it needs {', '.join(REQUIRED)}.")
+    if not isinstance(config["name"], str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_ .-]{0,99}", config["name"]):
+        raise ValueError(f"the name of the sweep is {str(config['name'])[:60]!r}: it has to be a plain word.")
+    if not isinstance(config.get("parameters", {}), dict):
+        raise ValueError("the parameters of the sweep have to be a table, [parameters].")
     seeds, seed = config.get("seeds", 1), config.get("seed", 0)
     for name, value, least in (("seeds", seeds, 1), ("seed", seed, 0)):
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
