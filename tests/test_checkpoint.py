@@ -22,7 +22,7 @@ import pytest
 import anyreward as ar
 from anyreward import files
 from anyreward.algorithms import Explorer
-from anyreward.atlas import read
+from anyreward.atlas_files import read
 from anyreward.explore import Interrupted
 from anyreward.world import Environment, KnownModel
 
@@ -173,7 +173,7 @@ from itertools import pairwise
 from pathlib import Path
 import pyarrow.parquet
 import anyreward as ar
-from anyreward.atlas import read
+from anyreward.atlas_files import read
 from tests.test_checkpoint import go, whole_scale
 
 where, kills, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]

@@ -9,7 +9,8 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 
 from . import envs, theory
 from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
-from .atlas import Atlas, Interval, Plan, load
+from .atlas import Atlas, Interval, Plan
+from .atlas_files import load
 from .audit import Audit, audit
 from .certificate import Certificate, certify
 from .counts import Counts

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import files, kernels
-from .certificate import OBSERVED, Certificate, certify
-from .counts import COLUMNS, Counts, EmpiricalModel
-from .mdp import checked_policy
-from .paid import PAID, Paid
+from . import kernels
+from .certificate import Certificate, certify
+from .counts import Counts, EmpiricalModel
+from .paid import Paid
 from .planning import _induct, as_policy
+from .recording import Recording
 from .rewards import ArrivalReward, Reward, reward_of_setting
 from .robust import Robust
-from .setting import Setting, truth
+from .setting import truth
 from .words import certain, exact, interval
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-FORMAT = 3
 OWN = "own"  # the environment's own reward, as it was observed
 REWARDS = ("random", "deterministic")  # what may be assumed of it
 COUNTS = "counts:"  # before the digest of the counts of runs that have marks
 SAME = "the merged runs are of the same environment"
-MOST_CELLS, MOST_STEPS = 2**25, 2**16  # that a small file may ask for: time and memory follow from them
 
 
 class Interval(NamedTuple):
@@ -77,58 +73,6 @@ class Plan:
         sure = f"{interval(self.lower, self.upper)} with probability {certain(self.delta)}"
         assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
         return f"Plan(value {self.value:.4g} in {sure}, policy for {H} steps and {S} states{assumes})"
-
-
-class Recording(NamedTuple):
-    """Episodes as they were played, one a row; after an early end, they stay where they ended."""
-
-    states: np.ndarray  # (B, H+1) int32
-    actions: np.ndarray  # (B, H) int32
-    rewards: np.ndarray  # (B, H) float64: what was paid, 0 after the end
-    lengths: np.ndarray  # (B,) int32: steps that were played
-    terminated: np.ndarray  # (B,) uint8: 1 if the episode ended of itself
-
-    def check(self, setting: Setting, episodes: int) -> None:
-        """Raises if this is no recording of that many episodes of a setting."""
-        B, H = episodes, setting.horizon
-        shapes = ((B, H + 1), (B, H), (B, H), (B,), (B,))
-        right = [part.shape for part in self] == list(shapes) and "".join(part.dtype.kind for part in self) == "iifiu"
-        tops = ((self.states, 0, setting.n_outcomes - 1), (self.actions, 0, setting.n_actions - 1), (self.lengths, 1, H))
-        if right:
-            n = self.lengths[:, None]
-            after = self.states[np.arange(B)[:, None], np.minimum(np.arange(H + 1)[None], n)]
-            right = bool((self.terminated <= 1).all() and (self.states == after).all())  # it stays where it ended
-        if not right or not np.isfinite(self.rewards).all() or any(((x < low) | (x > top)).any() for x, low, top in tops):
-            raise ValueError("its recording is damaged.")
-
-    def check_counts(self, counts: Counts, runs: tuple[int, ...]) -> None:
-        """Raises if counting these episodes, run by run, does not give these counts and their evidence."""
-        if sum(runs) != len(self.states) or min(runs, default=0) < 0:
-            raise ValueError("its recording is damaged.")
-        again = Counts(counts.setting, counts.transfer)
-        again.declare(counts.told())
-        again.runs = 0
-        empty, begin = again.copy(), 0
-        for run in runs:
-            part = empty.copy()
-            rows = slice(begin, begin + run)
-            part.add_episodes(*part.checked(self.states[rows].astype(np.int64), self.actions[rows].astype(np.int64)))
-            again, begin = again + part, begin + run
-        mine, theirs = again.columns(), counts.columns()
-        same = all(np.array_equal(mine[name], theirs[name]) for name in COLUMNS)
-        if not same or not np.allclose(mine.get("evidence", 0.0), theirs.get("evidence", 0.0), rtol=1e-9, atol=1e-9):
-            raise ValueError("its counts are not those of its recording.")
-
-    def check_paid(self, paid: Paid, setting: Setting) -> None:
-        """Raises if what was paid is not what these episodes were paid."""
-        again = Paid()
-        for b, n in enumerate(self.lengths.tolist()):
-            for h in range(n):
-                s, a, s_next = int(self.states[b, h]), int(self.actions[b, h]), int(self.states[b, h + 1])
-                again.add(0 if paid.pooled else h, s, a, s_next, float(self.rewards[b, h]))
-        mine, theirs = again._table, paid._table
-        if mine.keys() != theirs.keys() or any(not np.allclose(mine[key], theirs[key], rtol=1e-9, atol=1e-12) for key in mine):
-            raise ValueError("the table of observed rewards is not that of its recording.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +150,7 @@ class Atlas:
         policy = policy[:, : setting.n_states]
         lowest_policy, played = (after_ends(self.counts, policy, r, best) for best in (False, True))
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, played).V[0])
+        value = min(highest, max(lowest, value))  # but for rounding it is
         # The bound on the optimum is about the best value in the empirical model, which a cautious policy may not have.
         best = value if not cautious else float(model.initial @ _induct(model, r, setting.horizon, setting.discount, None).V[0])
         floor = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, lowest_policy).V[0])
@@ -241,8 +186,8 @@ class Atlas:
         stationary_rewards
             Whether you know that rewards do not depend on the step. That the transitions do not (`stationary`) does not say so.
 
-        Such intervals, for the same `rewards`, hold at once among themselves. With those for other rewards they hold at once with
-        probability 1 - 3/2 delta (1 - delta if deterministic).
+        Such intervals, for the same `rewards`, hold at once among themselves. Together with intervals for given rewards, they
+        hold at once with probability at least 1 - 2 delta.
         """
         stationary_rewards = truth(stationary_rewards, "stationary_rewards")
         if self.paid is None or not len(self.paid):
@@ -334,6 +279,7 @@ class Atlas:
         legal = self.legal(states[:, :S])
         pi = np.concatenate([legal, states[:, S:]], axis=1) if whole else after_ends(self.counts, legal, r, best=False)
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
+        value = min(highest, max(lowest, value))  # but for rounding it is
         lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
         upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
         return Interval(lower, value, max(lower, upper))
@@ -438,36 +384,9 @@ class Atlas:
         A step-dependent atlas with transfer has the column `evidence` as well (`Counts`); one of an environment with rewards has
         what was paid. The file appears whole or not at all; an older one of that name stays until then.
         """
-        self._write(Path(path), {}, {})
+        from .atlas_files import write
 
-    def _write(self, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
-        """Saves, with what an exploration needs to go on from here."""
-        from . import __version__
-
-        columns = self.counts.columns()
-        arrays = {f"state.{name}": array for name, array in state.items()}
-        if self.paid is not None:
-            columns |= self.paid.columns([columns[name] for name in COLUMNS[:4]], self.counts.setting.stationary)
-            arrays |= {f"paid.{name}": array for name, array in self.paid.arrays().items()}
-        about = {
-            "format": FORMAT,
-            "version": __version__,
-            "certificate": self.certificate.to_dict(),
-            "history": self.history,
-            "source": self.source,
-            "runs": self.runs,
-            "policy": None if self.policy is None else self.policy.tolist(),
-            "known": self.counts.told().tolist(),
-            "recorded": self.recorded,
-            "added": self.counts.runs,
-            "pooled": self.paid is not None and self.paid.pooled,
-            "progress": progress,
-        }
-        if self.reward is not None:
-            arrays |= {f"reward.{name}": array for name, array in reward_arrays(self.reward).items()}
-        if self.recording is not None:
-            arrays |= {f"recording.{name}": array for name, array in self.recording._asdict().items()}
-        files.write(path, columns, about, arrays)
+        write(self, Path(path), {}, {})
 
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
         """The recorded episodes as a Minari dataset, if exploration was asked to `record` them; see `data.to_minari`."""
@@ -504,66 +423,6 @@ def after_ends(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalR
     return np.concatenate([policy, pay[:, S:].argmax(axis=2)], axis=1)
 
 
-def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
-    """A reward as arrays for a file; of one that is the same at every step, one step."""
-    if isinstance(reward, ArrivalReward):
-        return {"steps": np.array([reward.shape[0]]), "pointer": reward.pointer, "target": reward.target, "pay": reward.pay}
-    return {"values": np.array(reward[:1] if (reward == reward[:1]).all() else reward)}
-
-
-def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray | ArrivalReward | None:
-    """What `reward_arrays` gave, if a file has it, checked."""
-    S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
-    if "reward.values" in arrays:
-        values = arrays["reward.values"]
-        if values.dtype.kind != "f" or values.shape not in ((1, S, A), (H, S, A)) or not ((values >= 0) & (values <= 1)).all():
-            raise ValueError("its reward is damaged.")
-        return np.broadcast_to(values, (H, S, A))
-    if "reward.pay" not in arrays:
-        return None
-    steps, pointer, target, pay = (arrays[f"reward.{name}"] for name in ("steps", "pointer", "target", "pay"))
-    right = steps.shape == (1,) and steps[0] in (1, H) and pointer.shape == (int(steps[0]) * S * A + 1,)
-    right = (
-        right
-        and [x.dtype.kind for x in (pointer, target, pay)] == ["i", "i", "f"]
-        and target.shape == pay.shape == (pointer[-1],)
-    )
-    right = right and pointer[0] == 0 and bool((np.diff(pointer) >= 0).all() and ((target >= 0) & (target < S)).all())
-    if not right or not ((pay >= 0) & (pay <= 1)).all():
-        raise ValueError("its reward is damaged.")
-    keys = np.repeat(np.arange(len(pointer) - 1), np.diff(pointer)) * S + target
-    if (np.diff(keys) <= 0).any():
-        raise ValueError("its reward is damaged.")
-    return ArrivalReward((int(steps[0]), S, A, H), *(np.ascontiguousarray(x) for x in (pointer, target, pay)))
-
-
-def checked_runs(runs: Any) -> tuple[str, ...]:
-    """Marks of runs from a file."""
-    if not isinstance(runs, list) or not all(isinstance(run, str) and len(run) <= 200 for run in runs):
-        raise ValueError("its marks of runs are damaged.")
-    return tuple(runs)
-
-
-def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
-    """How an atlas was explored, from a file: each entry that is used somewhere is of the kind that is used."""
-    if not isinstance(source, dict):
-        raise ValueError("what it says of its origin is damaged.")
-    texts = {name: source[name] for name in ("env", "algorithm", "fingerprint", "arrows") if source.get(name) is not None}
-    lists = {name: source[name] for name in ("labels", "alarms") if name in source}
-    grid, own = source.get("grid"), source.get("own", {})
-    right = all(isinstance(text, str) for text in texts.values())
-    right = right and all(isinstance(x, list) and all(isinstance(text, str) for text in x) for x in lists.values())
-    right = right and len(lists.get("labels", ())) <= setting.n_states
-    right = right and isinstance(own, dict) and isinstance(source.get("options", {}), dict)
-    right = right and (own.get("epsilon") is None or isinstance(own["epsilon"], float | int))
-    if grid is not None:
-        whole = isinstance(grid, list) and len(grid) == 2 and all(type(n) is int and n > 0 for n in grid)
-        right = right and whole and grid[0] * grid[1] <= setting.n_states
-    if not right or not all(isinstance(part, dict) for part in source.get("merged", [])):
-        raise ValueError("what it says of its origin is damaged.")
-    return dict(source)
-
-
 def shared_runs(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether a run may be in both. Explorations are told apart by their marks, even if their counts happen to be the same; data
     from elsewhere are known by their counts, and may be those of an exploration."""
@@ -580,118 +439,3 @@ def checked_range(reward_range: Any) -> tuple[float, float]:
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")
     return low, high
-
-
-def load(path: str | os.PathLike[str]) -> Atlas:
-    """Reads an atlas that `Atlas.save` or a checkpoint wrote. Nothing in the file is executed; a damaged one is refused."""
-    return read(Path(path))[0]
-
-
-def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
-    """An atlas, and what an exploration needs to go on from there, if the file has it."""
-    columns, about, arrays = files.read(path)
-    try:
-        if about["format"] > FORMAT:
-            raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
-        certificate = Certificate.from_dict(about["certificate"])
-        setting = certificate.setting
-        size = path.stat().st_size
-        cells = max(setting.layers * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
-        if cells > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
-            raise ValueError(
-                f"{setting.horizon} steps of {setting.n_outcomes} states are more than a file of this size may ask for."
-            )
-        if any(columns[name].ndim != 1 or columns[name].dtype.kind != "i" for name in COLUMNS):
-            raise ValueError("its counts are not columns of whole numbers.")
-        known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
-        table = {name: columns[name] for name in columns if name not in PAID}
-        counts = Counts.from_columns(setting, table, known, about["added"] if about["format"] == FORMAT else 2)
-        if about["format"] < FORMAT:
-            certificate = replace(certificate, assumed=counts.declared)  # which earlier versions did not print
-        history = tuple((int(t), float(e)) for t, e in about["history"])
-        times = [-1, *(t for t, _ in history)]
-        if any(a >= b for a, b in pairwise(times)) or times[-1] > counts.episodes:
-            raise ValueError("its history is not that of these counts.")
-        policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
-        if counts.digest() != certificate.digest:
-            raise ValueError("its counts are not those that were certified.")
-        reward = reward_from(arrays, setting)
-        if policy is not None:
-            policy = checked_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
-        if certificate.every_reward:
-            if not certificate.check(counts):
-                raise ValueError("its certificate does not follow from its counts.")
-        elif reward is None or certificate.reward == OBSERVED:
-            certificate = replace(certificate, claimed=True, met=False)
-        elif policy is None or not certificate.check(counts, reward, after_ends(counts, policy, reward, True)):
-            raise ValueError("its certificate does not follow from its counts and its reward.")
-        paid = None
-        if "paid.keys" in arrays:
-            paid = Paid.from_arrays(arrays["paid.keys"], arrays["paid.values"], setting, bool(about["pooled"]))
-        elif set(PAID) <= set(columns):
-            paid = Paid.from_columns(columns, pooled=setting.stationary)
-        if paid is not None:
-            paid.check(table, setting.stationary, counts.stays())
-        recording, recorded = None, tuple(int(n) for n in about.get("recorded", ()))
-        if "recording.states" in arrays:
-            recording = Recording(*(arrays[f"recording.{name}"] for name in Recording._fields))
-            recording.check(setting, counts.episodes)
-            if about["format"] == FORMAT or "merged" not in about["source"]:  # earlier ones did not say where a run ends
-                recording.check_counts(counts, recorded or (counts.episodes,))
-            if paid is not None and len(paid):
-                recording.check_paid(paid, setting)
-        news: list[str] = []
-        if about["format"] < FORMAT:
-            counts, certificate, news = from_older(counts, certificate, paid)
-        runs, source = checked_runs(about["runs"]), checked_source(about["source"], setting)
-        if about["format"] < FORMAT and len(counts.illegal) and "own" in source:
-            source["own"] = {"epsilon": None, "met": False, "guarantee": "none: of an earlier version that did not know of masks"}
-        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward)
-        state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
-        for text in news:
-            warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)
-        return atlas, dict(about["progress"]), state
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as problem:
-        raise ValueError(f"{path} does not hold a valid atlas: {in_words(problem)}") from None
-
-
-def from_older(counts: Counts, certificate: Certificate, paid: Paid | None) -> tuple[Counts, Certificate, list[str]]:
-    """What earlier versions (formats 1 and 2) saved, with what it says now, and sentences on what it no longer promises."""
-    setting, columns, news = counts.setting, counts.columns(), []
-    known, A = counts.told(), setting.n_actions
-    stays = np.setdiff1d(counts.stays(), setting.absorbing_states)
-    if len(stays):
-        setting = replace(setting, terminal="state")
-        news.append(
-            "it assumes that a state in which an episode ended once always ends it, which its certificate did not say; "
-            "it is printed now."
-        )
-    if len(counts.illegal):
-        setting = replace(setting, hidden_masks=True)
-        met = np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
-        pairs = np.setdiff1d((met[:, None] * A + np.arange(A)).reshape(-1), known[:, 0])
-        known = np.concatenate([known, np.column_stack([pairs, np.zeros_like(pairs)])])
-        news.append(
-            "it took every action to be legal in states that were never met; plans and intervals allow for any legal set now."
-        )
-        if not certificate.every_reward:
-            certificate = replace(certificate, epsilon=certificate.largest, met=False)
-            news.append("its certificate for one reward is void for that reason: identify the policy again.")
-    if paid is not None and paid.pooled:
-        news.append("its rewards were pooled over the steps; a plan for them needs stationary_rewards=True, if that is true.")
-    if paid is not None and len(paid):
-        news.append(
-            "plans for its own reward took rewards that were always the same for deterministic; say so, or they are random."
-        )
-    if setting is not counts.setting:
-        counts = Counts.from_columns(setting, columns, known, counts.runs)
-        certificate = replace(certificate, setting=setting, digest=counts.digest(), assumed=counts.declared)
-        if certificate.every_reward:
-            certificate = certify(counts, certificate.delta, certificate.bounds, certificate.target, **certificate.options)
-    return counts, certificate, news
-
-
-def in_words(problem: Exception) -> str:
-    """What is wrong: our own sentence, or that something is, where Python stumbled over it."""
-    text = str(problem)
-    return text if isinstance(problem, ValueError) and text.endswith(".") else "what it says does not fit together."

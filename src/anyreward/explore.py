@@ -20,7 +20,8 @@ import numpy as np
 
 from . import envs, files
 from .algorithms import ALGORITHMS, Explorer
-from .atlas import Atlas, in_words, read
+from .atlas import Atlas
+from .atlas_files import in_words, read, write
 from .audit import audit, audited
 from .bounds import Bound, bound_options
 from .certificate import OBSERVED, fingerprint
@@ -343,7 +344,7 @@ class _Run:
     def save(self, path: Path) -> None:
         begin = time.monotonic()
         progress = {"call": self.call, "world": self.world.state()}
-        self.atlas()._write(path, progress, self.explorer.state())
+        write(self.atlas(), path, progress, self.explorer.state())
         self.saved_at = time.monotonic()
         self.pace = max(self.pace, 20 * (self.saved_at - begin))  # saving is to take a twentieth of the time at most
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from .algorithms import Explorer
-from .atlas import Recording
 from .mdp import TabularMDP
 from .paid import Paid
+from .recording import Recording
 from .setting import Setting
 from .simulator import BLOCK, Simulator
 
