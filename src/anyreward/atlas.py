@@ -384,9 +384,13 @@ class Atlas:
         A step-dependent atlas with transfer has the column `evidence` as well (`Counts`); one of an environment with rewards has
         what was paid. The file appears whole or not at all; an older one of that name stays until then.
         """
+        self._write(Path(path), {}, {})
+
+    def _write(self, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
+        """Saves, with what an exploration needs to go on from here."""
         from .atlas_files import write
 
-        write(self, Path(path), {}, {})
+        write(self, path, progress, state)
 
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
         """The recorded episodes as a Minari dataset, if exploration was asked to `record` them; see `data.to_minari`."""

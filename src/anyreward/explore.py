@@ -21,7 +21,7 @@ import numpy as np
 from . import envs, files
 from .algorithms import ALGORITHMS, Explorer
 from .atlas import Atlas
-from .atlas_files import in_words, read, write
+from .atlas_files import in_words, read
 from .audit import audit, audited
 from .bounds import Bound, bound_options
 from .certificate import OBSERVED, fingerprint
@@ -303,7 +303,7 @@ class _Run:
         except Exception:  # what went wrong left nothing that could be kept
             return
         where = "the atlas so far is the attribute `atlas` of this exception"
-        if self.path is not None and self.explorer.episodes:
+        if self.path is not None and self.explorer.episodes and isinstance(problem, ValueError):  # of the world, not of Python
             self.save(self.path)
             where = f"the atlas so far is saved in {self.path}, and the same call goes on from there"
         problem.add_note(f"After {self.explorer.episodes:,} episodes: {where}.")
@@ -344,7 +344,7 @@ class _Run:
     def save(self, path: Path) -> None:
         begin = time.monotonic()
         progress = {"call": self.call, "world": self.world.state()}
-        write(self.atlas(), path, progress, self.explorer.state())
+        self.atlas()._write(path, progress, self.explorer.state())
         self.saved_at = time.monotonic()
         self.pace = max(self.pace, 20 * (self.saved_at - begin))  # saving is to take a twentieth of the time at most
 

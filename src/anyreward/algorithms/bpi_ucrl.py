@@ -287,6 +287,8 @@ class BPIUCRL(Explorer):
         table, sides, known, n = self.counts._table, self._sides, self._known, self.counts._table.n
         delta = self.delta / 2 if self.rewards == "random" else self.delta
         radius = self.bound.kl_radii(self.counts, delta)
+        if not relevant_laws(self.setting):  # nothing depends on them
+            radius = np.maximum(0.0, sides.radius)
         fresh = sides._replace(**{name: np.zeros_like(array) for name, array in sides._asdict().items()})
         fresh.radius[:] = radius
         mean = np.divide(known.total, n, out=np.zeros(len(n)), where=n > 0)
