@@ -5,13 +5,17 @@ be ready for. A `loop` works only on the arrays it is given: compiled without Nu
 references, which in loops of a few nanoseconds a turn is worth a third of the time. What allocates says so.
 
 Numba renews a cached function when its own file changes, but not when a function that it calls has changed in another file.
-So the cache lies in a folder that is named after the contents of all kernels: code of another version is never run.
+So the cache lies in a folder that is named after the contents of all kernels: code of another version is never run. Where it
+cannot be written, a temporary folder serves, or none, with a warning; what is damaged is thrown away and compiled again.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,14 +30,43 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         given = numba.config.CACHE_DIR
         beside = str(HERE / "__pycache__") if os.access(HERE, os.W_OK) else ""  # else Numba finds a place of its own
-        folder = given or beside
+        elsewhere = os.path.join(tempfile.gettempdir(), f"anyreward-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
         try:
-            numba.config.CACHE_DIR = os.path.join(folder, f"anyreward-{VERSION}") if folder else given
-            return numba.njit(cache=True, error_model="numpy", **options)(function)
+            for folder in (given or beside, elsewhere):
+                numba.config.CACHE_DIR = os.path.join(folder, f"anyreward-{VERSION}") if folder else given
+                try:
+                    dispatcher = numba.njit(cache=True, error_model="numpy", **options)(function)
+                except RuntimeError:  # no place to cache it
+                    _warn_once(elsewhere)
+                    continue
+                return _forgiving(dispatcher)
         finally:
             numba.config.CACHE_DIR = given
+        return numba.njit(error_model="numpy", **options)(function)
 
     return decorate
+
+
+@functools.cache
+def _warn_once(elsewhere: str) -> None:
+    warnings.warn(f"compiled code cannot be cached where it should be: {elsewhere} is used, or no cache at all.", stacklevel=2)
+
+
+def _forgiving(dispatcher: Any) -> Any:
+    """The same compiled function, for which a damaged cache is an empty one."""
+    cache = getattr(dispatcher, "_cache", None)
+    if cache is not None and hasattr(cache, "load_overload"):
+        load = cache.load_overload
+
+        def load_or_forget(*arguments: Any) -> Any:
+            try:
+                return load(*arguments)
+            except Exception:  # whatever unpickling a damaged file raises
+                cache.flush()
+                return None
+
+        cache.load_overload = load_or_forget
+    return dispatcher
 
 
 loop = _cached(_nrt=False)
