@@ -93,6 +93,14 @@ def test_episodes_that_contradict_declarations_are_refused_by_every_algorithm(al
     assert explorer.episodes == 1
 
 
+def test_a_declaration_that_is_true_of_both_does_not_keep_counts_apart():
+    setting = ar.Setting(n_states=2, n_actions=1, horizon=2, initial_state=0)
+    told, untold = (ar.Counts.from_episodes([[0, 1, 1]], [[0, 0]], setting) for _ in range(2))
+    told.declare_absorbing([1])
+    for total in (told + untold, untold + told):
+        assert total.absorbing_states.tolist() == [1]
+
+
 def test_declarations_are_printed():
     counts = ar.Counts(SETTING)
     counts.declare_absorbing([3])
@@ -748,8 +756,36 @@ def test_an_environment_that_raises_loses_nothing(tmp_path, monkeypatch):
     with pytest.raises(ar.EnvironmentFailure):
         ar.explore(make(), H, max_episodes=100, checkpoint=path)
     assert ar.load(path).episodes == problem.atlas.episodes
+    assert "failed" not in str(ar.load(path).certificate)  # to stop there is valid, ...
     monkeypatch.setattr(Failing, "step", Tabular.step)
-    assert ar.explore(make(), H, max_episodes=100, checkpoint=path).episodes == 100
+    atlas = ar.explore(make(), H, max_episodes=100, checkpoint=path)
+    assert atlas.episodes == 100
+    for certificate in (atlas.certificate, ar.load(path).certificate):  # ... to go on is to assume something
+        assert "the episodes that failed, of which nothing was counted (1), were like the others" in str(certificate)
+
+
+def test_what_contradicts_an_assumption_is_not_gone_on_with(tmp_path):
+    """Once, the episode was dropped and the same call went on: repeated often enough, it certified what the data refute."""
+    P, path = np.full((2, 1, 2), 0.5), tmp_path / "it.atlas"
+    first = ar.explore(Process(P), 3, max_episodes=32, checkpoint=path, initial_state=0)
+    elsewhere = Process(P, start=np.array([0.5, 0.5]))
+    with pytest.raises(ValueError, match="not in the initial_state 0") as caught:
+        ar.explore(elsewhere, 3, max_episodes=400, checkpoint=path, initial_state=0)
+    assert caught.value.atlas.episodes >= first.episodes
+    for _ in range(3):
+        with pytest.raises(ValueError, match=r"cannot be gone on from, .* contradict .* not in the initial_state 0"):
+            ar.explore(elsewhere, 3, max_episodes=400, checkpoint=path, initial_state=0)
+    assert ar.load(path).episodes == caught.value.atlas.episodes
+
+
+def test_an_episode_that_was_refused_was_not_paid_for(tmp_path):
+    """A reward that was said to be always the same, and is not: what is saved holds together."""
+    path = tmp_path / "it.atlas"
+    coin = Process(np.full((2, 1, 2), 0.5), pay=lambda h, s, a, n, rng: float(rng.random() < 0.5))
+    with pytest.raises(ValueError, match="paid something else before") as caught:
+        ar.identify(coin, None, 3, 0.1, rewards="observed", max_episodes=200, checkpoint=path, checkpoint_every=-1.0)
+    for atlas in (caught.value.atlas, ar.load(path) if path.exists() else caught.value.atlas):
+        assert sum(entry[0] for entry in atlas.paid._table.values()) == 3 * atlas.episodes
 
 
 def test_counts_that_would_not_be_exact_are_refused_before_the_first_episode():
@@ -783,6 +819,11 @@ def test_known_masks_and_ends_that_are_states_go_together(tmp_path):
     assert ar.load(tmp_path / "it.atlas") == parts[1]
     for left, right in (parts, parts[::-1]):
         assert 2 in left.merge(right, same_environment=True).counts.absorbing_states
+    tempting = np.zeros((3, 2))
+    tempting[2, 0] = 1.0  # an illegal action of the state in which episodes end: no policy names it, before and after
+    for atlas in parts:
+        assert atlas.plan(tempting).upper == pytest.approx(0.0, abs=1e-9)
+        assert atlas.evaluate(np.zeros((4, 3), int), tempting).upper == pytest.approx(0.0, abs=1e-9)
 
 
 def test_after_an_end_a_policy_is_paid_for_what_it_names():

@@ -80,14 +80,16 @@ class Counts:
         For what an environment tells as it goes, such as the observations in which its episodes end. It is an assumption, which
         certificates print; a state that was seen to be left is refused, and so are later episodes that leave it.
         """
-        stays = np.full(self.setting.n_actions, kernels.table.STAYS, np.uint8)
         chosen = [self._checked_state(s) for s in as_list(states, "the states of declare_absorbing")]
+        rows = []
         for s in chosen:
-            given = {a for x, a in self.setting.illegal_actions if x == s}  # which do not matter where nothing is played
+            # What is known to be illegal there stays so: no policy names it, whether the state turns out to be an end or not.
+            given = {a for x, a in self.setting.illegal_actions if x == s}
             if set(np.flatnonzero(self._marks()[s] == kernels.table.ILLEGAL).tolist()) - given:
                 raise ValueError(f"state {s} was declared to have illegal actions, so episodes go on from there.")
-            self._check_state(s, stays)
-        self._note(chosen, stays)
+            rows.append([kernels.table.ILLEGAL if a in given else kernels.table.STAYS for a in range(self.setting.n_actions)])
+            self._check_state(s, np.array(rows[-1], np.uint8))
+        self._note(chosen, np.array(rows, np.uint8).reshape(len(chosen), -1))
 
     def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
         """Says which actions must not be played in a state; all others may. Certificates and plans do without them.
@@ -466,7 +468,7 @@ class Counts:
         rows = marks.reshape(-1, A)
         part = (rows == kernels.table.UNSURE).any(axis=1) & (rows != kernels.table.UNSURE).any(axis=1)
         stays = rows == kernels.table.STAYS
-        part |= stays.any(axis=1) & ~stays.all(axis=1)
+        part |= stays.any(axis=1) & ~(stays | (rows == kernels.table.ILLEGAL)).all(axis=1)
         if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
             raise ValueError("what it says of known pairs is damaged.")
         before[:] = marks
@@ -520,7 +522,8 @@ class Counts:
         mine, theirs, blank = self._marks(), other._marks(), self._fresh_marks()
         if ((mine != theirs) & (mine != blank) & (theirs != blank)).any():
             raise ValueError("these counts cannot be added: they disagree on what is known of their states.")
-        for one, two in ((self, other), (other, self)):  # a state in which an episode ended was met by the other, and went on
+        pairs = ((self, other), (other, self)) if self.setting.terminal == "state" else ()
+        for one, two in pairs:  # a state in which an episode ended was met by the other, and went on
             ended = np.setdiff1d(one.absorbing_states, two.absorbing_states)
             if two._table.node_of[:, ended].any():
                 s = ended[two._table.node_of[:, ended].any(axis=0).argmax()]

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from .mdp import TabularMDP
 from .progress import Progress, is_shown
 from .rewards import Reward
 from .setting import nearest, positive, probability, real_number, whole_number
+from .simulator import EnvironmentFailure
 from .world import Environment, KnownModel, World
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .observations import Bins
+
+
+LOST = "the episodes that failed, of which nothing was counted ({}), were like the others"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -260,6 +264,7 @@ class _Run:
         self.stop_by = stop_by
         self.path, self.pace = path, pace
         self.saved_at, self.stop = time.monotonic(), False
+        self.lost, self.wrong = 0, dict[str, Any]()  # episodes that failed, and what to say of the last one
         if path is not None and path.exists():
             self.resume(path)
 
@@ -297,15 +302,21 @@ class _Run:
             self.save(self.path)
 
     def keep(self, problem: Exception) -> None:
-        """Does not lose what was explored because of something that went wrong: it is saved, or goes with the exception."""
+        """Does not lose what was explored because of something that went wrong: it is saved, or goes with the exception.
+
+        To stop there is valid. To go on is not without saying so: the episode that failed is missing, whatever happened in it
+        (`LOST`). What contradicts an assumption of the call cannot be gone on with at all.
+        """
         try:
             problem.atlas = self.atlas()  # type: ignore[attr-defined]
         except Exception:  # what went wrong left nothing that could be kept
             return
         where = "the atlas so far is the attribute `atlas` of this exception"
         if self.path is not None and self.explorer.episodes and isinstance(problem, ValueError):  # of the world, not of Python
+            self.wrong = {"failures": self.lost + 1} if isinstance(problem, EnvironmentFailure) else {"refused": str(problem)}
             self.save(self.path)
-            where = f"the atlas so far is saved in {self.path}, and the same call goes on from there"
+            where = f"the atlas so far is saved in {self.path}"
+            where += ", and the same call goes on from there" if "failures" in self.wrong else ""
         problem.add_note(f"After {self.explorer.episodes:,} episodes: {where}.")
 
     def bound(self) -> float:
@@ -322,6 +333,8 @@ class _Run:
     def atlas(self) -> Atlas:
         explorer, world = self.explorer, self.world
         certificate = explorer.certificate(self.epsilon)
+        if self.lost:
+            certificate = replace(certificate, assumed=(*certificate.assumed, LOST.format(self.lost)))
         return Atlas(
             explorer.counts,
             certificate,
@@ -343,7 +356,7 @@ class _Run:
 
     def save(self, path: Path) -> None:
         begin = time.monotonic()
-        progress = {"call": self.call, "world": self.world.state()}
+        progress = {"call": self.call, "world": self.world.state(), "wrong": self.wrong}
         self.atlas()._write(path, progress, self.explorer.state())
         self.saved_at = time.monotonic()
         self.pace = max(self.pace, 20 * (self.saved_at - begin))  # saving is to take a twentieth of the time at most
@@ -360,6 +373,13 @@ class _Run:
                 raise ValueError(
                     f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name."
                 )
+        wrong = progress.get("wrong", {})
+        if not isinstance(wrong, dict) or not isinstance(wrong.get("failures", 0), int):
+            raise ValueError(f"{path} cannot be gone on from: what it says of failures is damaged.")
+        if "refused" in wrong:
+            raise ValueError(f"{path} cannot be gone on from, its data contradict what the call assumes: {wrong['refused']}")
+        self.lost = wrong.get("failures", 0)
+        self.wrong = dict(wrong)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # NumPy's, about numbers that are none

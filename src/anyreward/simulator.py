@@ -99,6 +99,7 @@ class Simulator:
         self._ended: set[int] = set()  # states in which episodes ended
         self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal
         self._fresh = True  # no episode was played yet
+        self._last: tuple[list[int], list[int], list[float], int] = [], [], [], 0  # the last episode
         self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
 
     def setting(self, discount: float, stationary: bool, arrival_rewards: bool, initial_state: int | None) -> Setting:
@@ -178,15 +179,24 @@ class Simulator:
         else:
             self._meet(s, info, counts)
         played = len(actions)
-        for h in range(played):  # only now: an episode that fails half-way leaves nothing behind
-            self.paid.add(h, states[h], actions[h], states[h + 1], rewards[h])
-        if self.record is not None:
-            self.record.append((list(states), list(actions), list(rewards), int(terminated)))
+        self._last = list(states), list(actions), list(rewards), int(terminated)
         if played < H:  # it stays where it ended, and is paid nothing
             states += [s] * (H - played)
-            actions += [0] * (H - played)
+            actions += [self.filler(s)] * (H - played)
             rewards += [0.0] * (H - played)
         return np.array(states, np.int64), np.array(actions, np.int64), np.array(rewards)
+
+    def keep(self) -> None:
+        """Takes the last episode into what was paid and recorded, once it has been learnt from: not if it was refused."""
+        states, actions, rewards, _ = self._last
+        for h, (s, a, s_next, reward) in enumerate(zip(states, actions, states[1:], rewards, strict=False)):
+            self.paid.add(h, s, a, s_next, reward)
+        if self.record is not None:
+            self.record.append(self._last)
+
+    def filler(self, s: int) -> int:
+        """The action that is written down where an episode has ended in state s, and nothing is played: a legal one."""
+        return int(self._masks[s].argmax()) if self._masks is not None and self.terminal == "state" else 0
 
     def _asked(self, reset: Callable[[], Any], t: int, doing: str) -> Any:
         try:

@@ -123,6 +123,7 @@ class Environment:
                 explorer._learn(states[None], actions[None])  # what `tell` would do after checks that the simulator has made
             else:
                 explorer.tell(states, actions)
+            self.simulator.keep()
             if explorer.reached(goal):
                 return True
         return False
@@ -151,7 +152,7 @@ class Environment:
             return None
         return Recording(
             np.array([s + s[-1:] * (H + 1 - len(s)) for s, _, _, _ in rows], np.int32).reshape(len(rows), H + 1),
-            np.array([a + [0] * (H - len(a)) for _, a, _, _ in rows], np.int32).reshape(len(rows), H),
+            np.array([a + [self.simulator.filler(s[-1])] * (H - len(a)) for s, a, _, _ in rows], np.int32).reshape(len(rows), H),
             np.array([r + [0.0] * (H - len(r)) for _, _, r, _ in rows], float).reshape(len(rows), H),
             np.array([len(a) for _, a, _, _ in rows], np.int32),
             np.array([end for _, _, _, end in rows], np.uint8),
