@@ -120,7 +120,7 @@ class Adversary:
             d[h + 1, worst] += (d[h] * z).sum()
         return d
 
-    def largest(self, explorer_policy: np.ndarray, model: ar.counts.EmpiricalModel, tries: int) -> float:
+    def largest(self, explorer_policy: np.ndarray, model: ar.empirical.EmpiricalModel, tries: int) -> float:
         """The best of several attacks: from the exploring policy and from optimal policies of random rewards."""
         rng, best = np.random.default_rng(0), 0.0
         for i in range(tries):

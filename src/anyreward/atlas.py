@@ -14,7 +14,8 @@ import numpy as np
 
 from . import kernels
 from .certificate import Certificate, certify
-from .counts import Counts, EmpiricalModel
+from .counts import Counts
+from .empirical import EmpiricalModel
 from .paid import Paid
 from .planning import _induct, as_policy
 from .recording import Recording
@@ -335,6 +336,8 @@ class Atlas:
         and neither does an environment of your own, of which only the class is known: pass `same_environment=True` if you know
         it.
         """
+        if not isinstance(other, Atlas):
+            raise ValueError(f"a {type(other).__name__} cannot be merged with an atlas: make an atlas of it first.")
         mine, theirs = self.certificate, other.certificate
         if not (mine.every_reward and theirs.every_reward):
             raise ValueError("an atlas certified for one reward cannot be merged: certify its counts for every reward first.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import kernels
+from .evidence import check_evidence
 from .setting import Setting, as_list, listed, whole_number
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from .empirical import EmpiricalModel
     from .kernels.table import Table
-    from .rewards import ArrivalReward
 
 COLUMNS = ("h", "s", "a", "next", "count")
 MOST = 2**53  # the largest count that is exact as a float
@@ -214,7 +215,12 @@ class Counts:
         missing = [name for name in COLUMNS if name not in columns]
         if missing:
             raise ValueError(f"the column {missing[0]!r} is missing: counts need {', '.join(COLUMNS)}.")
-        flows = np.stack([whole_numbers(columns[name], name) for name in COLUMNS], axis=1)
+        parts = [whole_numbers(columns[name], name) for name in COLUMNS]
+        if len({len(part) for part in parts}) > 1:
+            raise ValueError(f"the columns {', '.join(COLUMNS)} of the counts have to be of equal length.")
+        if whole_number(runs, "runs") < 1:
+            raise ValueError(f"runs is {runs}: it has to be at least 1.")
+        flows = np.stack(parts, axis=1)
         h, start = flows[:, 0], flows[:, 0] == -1
         steps = 1 if setting.stationary else setting.horizon
         for name, values, low, high in (
@@ -255,7 +261,7 @@ class Counts:
         counts._check_known(flows)
         counts._record(flows)
         if counts._pool is not None:
-            counts.runs = whole_number(runs, "runs")
+            counts.runs = runs
             check_evidence(flows, evidence, setting, merged=counts.runs > 1)
             counts._add_evidence(flows, evidence)
         return counts
@@ -387,6 +393,8 @@ class Counts:
 
     def model(self) -> EmpiricalModel:
         """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there is no data."""
+        from .empirical import EmpiricalModel
+
         return EmpiricalModel(self)
 
     def digest(self) -> str:
@@ -568,56 +576,6 @@ class Counts:
         return f"Counts({self.episodes} episodes, {self.visited_pairs} pairs visited)"
 
 
-class EmpiricalModel:
-    """The model that counts estimate, for planning. Rows without data are uniform, as in the paper; so is an unseen start."""
-
-    def __init__(self, counts: Counts) -> None:
-        setting, c = counts.setting, counts.columns()
-        self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # what can be reached, ends included
-        start = c["h"] == -1
-        self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
-        self._stationary, self._horizon = setting.stationary, setting.horizon
-        self._absorbing = counts.stays()
-        self.illegal = np.pad(counts.illegal, ((0, self.n_states - setting.n_states), (0, 0))) if len(counts.illegal) else ()
-        if self.initial.sum() == 0:
-            self.initial[:] = 1.0
-            if setting.initial_state is not None:
-                self.initial = np.arange(self.n_states) == setting.initial_state
-        self.initial = self.initial / self.initial.sum()
-        pair = c["s"] * self.n_actions + c["a"]
-        bounds = np.searchsorted(c["h"], np.arange(1 if setting.stationary else setting.horizon + 1))
-        ends = np.append(bounds[1:], len(pair))
-        self._layers = []
-        for i, j in zip(bounds, ends, strict=True):
-            count = c["count"][i:j].astype(float)
-            n = total_by(pair[i:j], count, self.n_states * self.n_actions)
-            self._layers.append((pair[i:j], c["next"][i:j], count / n[pair[i:j]], n == 0))
-
-    def check_horizon(self, horizon: int) -> None:
-        """Raises if the model does not know the transitions of that many steps."""
-        if not self._stationary and horizon > self._horizon:
-            raise ValueError(f"horizon is {horizon} but these counts are of {self._horizon} steps only.")
-
-    def expect(self, h: int, V: np.ndarray) -> np.ndarray:
-        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
-        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
-        out = total_by(pair, p * V[target], self.n_states * self.n_actions)
-        out[unvisited] = V.mean()
-        out = out.reshape(self.n_states, self.n_actions)
-        out[self._absorbing] = V[self._absorbing, None]
-        return out
-
-    def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
-        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
-        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
-        out = total_by(pair, p * reward.at(h, pair, target), self.n_states * self.n_actions)
-        out[unvisited] = reward.mean(h).reshape(-1)[unvisited]
-        for s in self._absorbing:
-            pairs = s * self.n_actions + np.arange(self.n_actions)
-            out[pairs] = reward.at(h, pairs, np.full(self.n_actions, s))
-        return out.reshape(self.n_states, self.n_actions)
-
-
 def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """Episodes as (B, H+1) and (B, H) int64, every entry in range."""
     states, actions = np.asarray(states), np.asarray(actions)
@@ -671,48 +629,6 @@ def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
     ):
         raise ValueError(f"the column {name!r} of the counts has to hold whole numbers, one in each row.")
     return array.astype(np.int64)
-
-
-def check_evidence(flows: np.ndarray, evidence: np.ndarray, setting: Setting, merged: bool) -> None:
-    """Raises if no order of these transitions could have given them this evidence: it would make a certificate too small."""
-    moves = np.flatnonzero(flows[:, 0] >= 0)
-    if not len(moves):
-        return
-    _, group = np.unique(flows[moves, 1:4], axis=0, return_inverse=True)
-    group, count, value = group.reshape(-1), flows[moves, 4].astype(float), evidence[moves]
-    order = np.lexsort((-value / count, group))
-    wrong = int(kernels.table.impossible_evidence(order, group, count, value, setting.n_outcomes))
-    if wrong < 0 and not merged:
-        wrong = _beyond_all(flows[moves], value, setting)
-    if wrong >= 0:
-        raise ValueError(
-            f"row {int(moves[wrong])} of the counts has evidence {value[wrong]:g}: no order of these transitions gives so much."
-        )
-
-
-def _beyond_all(moves: np.ndarray, evidence: np.ndarray, setting: Setting) -> int:
-    """A transition of a pair (s, a) whose evidence over all steps and successors is more than one run can give, or -1.
-
-    With M_x = N_x + 1/(2S) and M = n + 1/2, the score of a transition to x is the derivative by N_x of the convex function
-    G(M) = sum_x M_x log(M_x / M), taken at the counts of some earlier time. So all scores together are at most G now less G at 0.
-    """
-    S, A = setting.n_outcomes, setting.n_actions
-    pairs, of = np.unique(moves[:, 1] * A + moves[:, 2], return_inverse=True)
-    of = of.reshape(-1)
-    edges, edge = np.unique(np.column_stack([of, moves[:, 3]]), axis=0, return_inverse=True)
-    N = total_by(edge.reshape(-1), moves[:, 4], len(edges))  # of each (s, a, x)
-    n, seen = total_by(edges[:, 0], N, len(pairs)), np.bincount(edges[:, 0], minlength=len(pairs))
-    alpha, M = 0.5 / S, n + 0.5
-    G = total_by(edges[:, 0], (N + alpha) * np.log((N + alpha) / M[edges[:, 0]]), len(pairs))
-    G += (S - seen) * alpha * np.log(alpha / M) - 0.5 * np.log(1 / S)
-    given = total_by(of, evidence, len(pairs))
-    over = given > G + 1e-7 * (1 + np.abs(G))
-    return int((of == over.argmax()).argmax()) if over.any() else -1
-
-
-def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
-    """Sums of the values of each index, as floats even if there are none."""
-    return np.bincount(index, values, size).astype(float)
 
 
 def grown(array: np.ndarray, size: int) -> np.ndarray:

@@ -205,6 +205,11 @@ def explore(
         raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
     if stop not in ("certificate", "own"):
         raise ValueError(f"stop is {stop!r}: it has to be 'certificate' or 'own'.")
+    if stop == "own" and not kind.knows_masks and (setting.hidden_masks or setting.illegal_actions):
+        raise ValueError(
+            f"stop is 'own', but the guarantee of {kind.__name__} says nothing where actions may be illegal: leave it out, "
+            "or pass action_masks='none' if none ever is."
+        )
     if record and not kind.plays_episodes:
         raise ValueError(f"record is True, but {kind.__name__} plays no episodes that could be kept.")
     if path is not None:
@@ -374,7 +379,7 @@ class _Run:
                     f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name."
                 )
         wrong = progress.get("wrong", {})
-        if not isinstance(wrong, dict) or not isinstance(wrong.get("failures", 0), int):
+        if not isinstance(wrong, dict) or type(wrong.get("failures", 0)) is not int or wrong.get("failures", 0) < 0:
             raise ValueError(f"{path} cannot be gone on from: what it says of failures is damaged.")
         if "refused" in wrong:
             raise ValueError(f"{path} cannot be gone on from, its data contradict what the call assumes: {wrong['refused']}")
