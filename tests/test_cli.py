@@ -191,7 +191,7 @@ def test_all_algorithms_are_listed(tmp_path):
         (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x"), "name=value"),
         (
             ("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x=1"),
-            "unexpected keyword",
+            "it has no 'x'",
         ),
         (
             ("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--algorithm", "no"),

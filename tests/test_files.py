@@ -576,8 +576,13 @@ def test_attached_kinds_that_are_not_numbers_are_refused(good, tmp_path, kind):
 def test_what_is_not_a_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     begin = time.monotonic()
-    for path in (tmp_path, tmp_path / "pipe", tmp_path / "nothing", Path("/dev/zero")):
-        with pytest.raises(ValueError, match="is not there: an atlas file is needed"):
+    for path, what in (
+        (tmp_path, "it is a folder, not a file"),
+        (tmp_path / "pipe", "it is a pipe or a device, not a file"),
+        (tmp_path / "nothing", "is not there: an atlas file is needed"),
+        (Path("/dev/zero"), "it is a pipe or a device, not a file"),
+    ):
+        with pytest.raises(ValueError, match=what):
             ar.load(path)
     assert time.monotonic() - begin < 5
 

@@ -16,6 +16,7 @@ from . import kernels
 from .certificate import Certificate, certify
 from .counts import Counts
 from .empirical import EmpiricalModel
+from .files import held
 from .paid import Paid
 from .planning import _induct, as_policy
 from .recording import Recording
@@ -387,7 +388,8 @@ class Atlas:
         A step-dependent atlas with transfer has the column `evidence` as well (`Counts`); one of an environment with rewards has
         what was paid. The file appears whole or not at all; an older one of that name stays until then.
         """
-        self._write(Path(path), {}, {})
+        with held(Path(path)):
+            self._write(Path(path), {}, {})
 
     def _write(self, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
         """Saves, with what an exploration needs to go on from here."""

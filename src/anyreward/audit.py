@@ -35,6 +35,7 @@ from .observations import Binned, Bins, Indexed
 from .paid import Paid
 from .progress import is_shown
 from .simulator import EnvironmentFailure, Simulator, checked_mask, make, time_limit
+from .words import console, plain, verbatim
 
 STEPS = 5_000
 PATIENCE = 2.0  # seconds before it is said that the environment is being looked at
@@ -158,13 +159,11 @@ class Audit:
         """Prints the report to stderr, if progress is to be shown."""
         if not is_shown(progress):
             return
-        from rich.console import Console
-
-        console = Console(stderr=True, highlight=False)
+        out = console(stderr=True)
         for line in self.lines():
-            console.print(line, style="yellow" if line.startswith("warning") else "dim", markup=False)
+            out.print(plain(line), style="yellow" if line.startswith("warning") else "dim")
         if epsilon is not None:
-            console.print(self.forecast_line(epsilon, delta), style="dim", markup=False)
+            out.print(self.forecast_line(epsilon, delta), style="dim")
 
     def forecast_line(self, epsilon: float, delta: float = 0.1) -> str:
         """The forecast in a sentence."""
@@ -188,6 +187,7 @@ def audit(
     terminal: str | None = None,
     action_masks: Any = None,
     env_args: dict[str, Any] | None = None,
+    step_timeout: float | None = None,
 ) -> Audit:
     """Plays `steps` random steps and reports what an environment is; arguments as of `explore`.
 
@@ -209,7 +209,7 @@ def audit(
     made, _ = make(env, env_args)
     horizon = (time_limit(made) or DEFAULT_HORIZON) if horizon is None else horizon
     return audited(
-        made, horizon, stationary, seed, bins, max_states, terminal, action_masks, None, steps,
+        made, horizon, stationary, seed, bins, max_states, terminal, action_masks, None, step_timeout, steps,
         env if isinstance(env, str) else None,
     )[1]  # fmt: skip
 
@@ -224,22 +224,24 @@ def audited(
     terminal: str | None = None,
     action_masks: Any = None,
     env_args: dict[str, Any] | None = None,
+    step_timeout: float | None = None,
     steps: int = STEPS,
     name: str | None = None,
     progress: bool | Callable[[int, float], None] | None = False,
 ) -> tuple[Simulator, Audit]:
     """A simulator of the environment, with a report. What was found decides nothing: what is assumed is for the user to say."""
     made, found = make(env, env_args)
-    probe = Simulator(made, horizon, bins=bins, max_states=max_states, terminal="end")
+    probe = Simulator(made, horizon, bins=bins, max_states=max_states, terminal="end", step_timeout=step_timeout)
     probe.name = name or found
     chosen = "outcome" if terminal is None else terminal
     simulator = Simulator(made, horizon, bins=bins, max_states=max_states, terminal=chosen, action_masks=action_masks)
+    simulator.calls = probe.calls  # in the same thread, if it is one of its own
     with looking(progress, probe.name, steps):
         try:
             play = _play(probe, steps, seed)
         except ValueError:
             raise
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             what = f"{type(problem).__name__}, {' '.join(str(problem).split())[:300].rstrip('.')}"
             raise EnvironmentFailure(f"{probe.name} failed while it was looked at, before it was explored: {what}.") from problem
     mixed = bool(play.alive & play.ended)
@@ -309,9 +311,7 @@ def looking(progress: bool | Callable[[int, float], None] | None, name: str, ste
     if not is_shown(progress):
         yield
         return
-    from rich.console import Console
-
-    status = Console(stderr=True).status(f"playing {steps:,} random steps of {name}, to see what it is ...")
+    status = console(stderr=True).status(f"playing {steps:,} random steps of {verbatim(name)}, to see what it is ...")
     timer = threading.Timer(PATIENCE, status.start)
     timer.daemon = True
     timer.start()
@@ -338,9 +338,9 @@ class _Play:
 
 def _play(probe: Simulator, steps: int, seed: int) -> _Play:
     """Random episodes. What followed is the number of a state, or beyond all numbers if the episode ended there."""
-    env, encode, play = probe.env, probe.observations.encode, _Play()
+    calls, encode, play = probe.calls, probe.observations.encode, _Play()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    observation, info = env.reset(seed=int(rng.integers(2**62)))
+    observation, info = calls.reset(int(rng.integers(2**62)))
     while len(play.steps) < steps:
         s = encode(observation)
         play.starts[s] += 1
@@ -352,11 +352,11 @@ def _play(probe: Simulator, steps: int, seed: int) -> _Play:
             play.masked |= 0 in word
             legal = [a for a in range(probe.n_actions) if word[a]] if word else range(probe.n_actions)
             a = legal[int(rng.integers(len(legal)))]
-            observation, reward, terminated, truncated, info = env.step(probe.actions.decode(a))
+            observation, reward, terminated, truncated, info = calls.step(probe.actions.decode(a))
             s_next = encode(observation)
-            if not isfinite(float(reward)):
+            if not isfinite(reward):
                 raise ValueError(f"{probe.name} paid {reward} at step {h}: a reward has to be a finite number.")
-            play.paid.add(0, s, a, s_next, float(reward))
+            play.paid.add(0, s, a, s_next, reward)
             play.steps.append((h, s, a, s_next + probe.n_states * bool(terminated), before))
             before, s = (s, a), s_next
             if terminated:
@@ -366,7 +366,7 @@ def _play(probe: Simulator, steps: int, seed: int) -> _Play:
                 play.cut = h + 1
             if terminated or truncated:
                 break
-        observation, info = env.reset()
+        observation, info = calls.reset()
     return play
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .words import certain, down, exact, plain, up
+from .words import certain, console, down, exact, plain, up
 
 NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
 
@@ -86,7 +86,7 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(2) from None
             except Interrupted as problem:
                 text = str(problem).replace("the same call goes", "the same command with --resume goes")
-                typer.echo(text, err=True)
+                typer.echo(plain(text), err=True)
                 raise typer.Exit(INTERRUPTED) from None
             except KeyboardInterrupt:
                 typer.echo("interrupted", err=True)
@@ -117,6 +117,7 @@ def explore(
     max_states: MaxStates = None,
     terminal: Terminal = None,
     action_masks: Masks = None,
+    step_timeout: Annotated[float | None, typer.Option(help="Seconds that one step of the environment may take.")] = None,
     stop: Annotated[str, typer.Option(metavar="certificate|own", help="Stop on our certificate, or on the algorithm's own.")] = (
         "certificate"
     ),
@@ -150,7 +151,7 @@ def explore(
         env, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
         progress=False if quiet or as_json else None, arrival_rewards=arrival_rewards, bins=literal(bins, "--bins"),
         max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
-        env_args=arguments(env_arg, "--env-arg") or None, record=record,
+        env_args=arguments(env_arg, "--env-arg") or None, step_timeout=step_timeout, record=record,
         checkpoint=out, stop=stop, **options,
     )  # fmt: skip
     if not out.exists():  # certified without a single episode: there was nothing to go on from, but there is an atlas
@@ -354,13 +355,12 @@ def algorithms(as_json: AsJson = False) -> None:
     if as_json:
         say_json(facts)
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("name", "goal", "guarantee", "status", "reference")
     for fact in facts:
         table.add_row(*fact.values())
-    Console(width=None if sys.stdout.isatty() else 150).print(table)
+    console(width=None if sys.stdout.isatty() else 150).print(table)
 
 
 def say(*lines: str) -> None:
@@ -390,14 +390,12 @@ def masks_of(text: str | None) -> Any:
     """Masks by the word `none`, or from a file."""
     if text is None or text == "none":
         return text
-    import numpy as np
+    from .files import read_file
+    from .reward_files import MOST_BYTES, array_from
 
-    try:
-        return np.load(text, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        raise ValueError(
-            f"--action-masks is {text!r}: it has to be none, or a .npy file with an (S, A) array of 0 and 1."
-        ) from None
+    path = Path(text)
+    needed = "--action-masks has to be none, or a .npy file with an (S, A) array of 0 and 1"
+    return array_from(path, read_file(path, MOST_BYTES, needed))
 
 
 def literal(text: str | None, name: str) -> Any:

@@ -11,6 +11,9 @@ from typing import Annotated
 import typer
 
 from .cli import FAILED, INTERRUPTED, AsJson, EnvArgs, Quiet, Seed, app, arguments, clear_errors, say, say_json
+from .words import console, plain, verbatim
+
+Wait = Annotated[float, typer.Option(help="With --scheduler: seconds to wait while the cluster has no worker.")]
 
 
 @contextmanager
@@ -49,24 +52,27 @@ def compare(
 
     Example: anyreward compare --env double-chain --algorithms all --episodes 20000 --seeds 10
     """
-    from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
 
     from . import envs
     from .experiments import compare as experiment
     from .experiments import statistics
+    from .files import check_writable
+    from .plots import check_drawable
 
     if env not in envs.ENVIRONMENTS:
         raise ValueError(f"--env is {env!r}: it has to be one of {', '.join(envs.ENVIRONMENTS)}, whose optimum is known.")
     mdp = envs.make(env, **arguments(env_arg, "--env-arg"))
-    experiment.check_outputs(out, table)
+    check_drawable(out)
+    if table is not None:
+        check_writable(table)
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
-    with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+    with Progress(console=console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
         task = bar.add_task("comparing", total=seeds * len(names or experiment.everything()))
         runs = experiment.compare(
             mdp, names, episodes, seeds, horizon, delta, stationary, seed, None, workers,
-            lambda run: bar.update(task, advance=1, description=run.algorithm),
+            lambda run: bar.update(task, advance=1, description=verbatim(run.algorithm)),
         )  # fmt: skip
     experiment.save_picture(out, runs, f"{env}, H = {horizon}, {seeds} runs")
     if table is not None:
@@ -80,7 +86,7 @@ def compare(
     shown = Table(*rows[0])
     for row in rows:
         shown.add_row(*("–" if value is None else str(value) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 190).print(shown)
+    console(width=None if sys.stdout.isatty() else 190).print(shown)
     if not quiet:
         say("means over the runs with approximate 95% bands (bootstrap)")
         say("error: |V̂* − V*| for the model's reward, and the worst over 20 others")
@@ -95,6 +101,7 @@ def sweep(
     out: Annotated[Path | None, typer.Option(help="A folder for the results; by default the name of the sweep.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="tcp://...", help="Run on the Dask cluster of this scheduler.")] = None,
+    wait: Wait = 60.0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -102,7 +109,6 @@ def sweep(
 
     Example: anyreward sweep chain.toml --out results
     """
-    from rich.console import Console
     from rich.progress import Progress
 
     from .experiments import jobs
@@ -112,19 +118,19 @@ def sweep(
         raise ValueError(f"--workers is {workers}: it has to be at least 1.")
     sweep = experiment.load_config(config)
     folder = Path(sweep["name"]) if out is None else out
-    with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
-        task = bar.add_task(sweep["name"], total=len(experiment.cells(sweep)))
+    with Progress(console=console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+        task = bar.add_task(verbatim(sweep["name"]), total=len(experiment.cells(sweep)))
 
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done)
 
-        with going_on(), jobs.cluster(scheduler) as executor:
+        with going_on(), jobs.cluster(scheduler, wait) as executor:
             table, failures = experiment.run(sweep, folder, executor, workers, show)
     if as_json:
         say_json({"table": str(table), "failures": [{"cell": vars(f.job), "error": f.error} for f in failures]})
     else:
         for failure in failures:
-            typer.echo(f"failed: {failure.job.algorithm} on {failure.job.environment}: {failure.error}", err=True)
+            typer.echo(plain(f"failed: {failure.job.algorithm} on {failure.job.environment}: {failure.error}"), err=True)
         if not quiet:
             say(f"written: {table}")
     if failures:
@@ -143,6 +149,7 @@ def reproduce(
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
     scheduler: Annotated[str | None, typer.Option(metavar="tcp://...", help="Run on the Dask cluster of this scheduler.")] = None,
+    wait: Wait = 60.0,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -151,7 +158,6 @@ def reproduce(
 
     Example: anyreward reproduce --quick --out reproduced
     """
-    from rich.console import Console
     from rich.progress import Progress
 
     from .experiments import jobs
@@ -162,16 +168,16 @@ def reproduce(
     budget = experiment.QUICK if quick else experiment.FULL
     if out is None:
         out = Path("anyreward-reproduced" + "-quick" * quick + "-as-published" * as_published)
-    with Progress(console=Console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+    with Progress(console=console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
         task = bar.add_task("reproducing", total=None)
 
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        with going_on(), jobs.cluster(scheduler) as executor:
+        with going_on(), jobs.cluster(scheduler, wait) as executor:
             claims, failures = experiment.run(out, budget, seed, executor, workers, show, as_published)
     for failure in failures:
-        typer.echo(f"failed: {failure.job.part} {failure.job.given}: {failure.error}", err=True)
+        typer.echo(plain(f"failed: {failure.job.part} {failure.job.given}: {failure.error}"), err=True)
     if failures:
         raise typer.Exit(FAILED)
     if as_json:
@@ -196,6 +202,4 @@ def demo(
     """
     from .experiments import demo as experiment
 
-    if not out.parent.is_dir():
-        raise ValueError(f"{out} cannot be written: there is no folder {out.parent}.")
     experiment.run(out, seed)

@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from math import ceil, inf
 from pathlib import Path
@@ -67,6 +67,7 @@ def explore(
     terminal: str | None = None,
     action_masks: Any = None,
     env_args: dict[str, Any] | None = None,
+    step_timeout: float | None = None,
     record: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float | None = None,
@@ -113,6 +114,9 @@ def explore(
         How a Gymnasium environment becomes a process with numbered states: see `simulator.Simulator`. By default nothing is
         assumed about where episodes end (`terminal="outcome"`) and which actions are legal. `terminal="state"` and
         `action_masks` say more and need fewer episodes; the data are checked against them, and the certificate prints them.
+    step_timeout
+        Seconds that a Gymnasium environment may take for one step before the exploration ends with an `EnvironmentFailure`. None:
+        as long as it takes.
     record
         Whether to keep every episode (`Atlas.recording`, `Atlas.to_minari`).
     checkpoint
@@ -136,11 +140,7 @@ def explore(
     seed = whole_number(seed, "seed")
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
-    if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
-        raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
-    most = MOST // (max(1, whole_number(horizon, "horizon")) + 1)  # episodes whose counts are exact
-    if max_episodes is not None and max_episodes > most:
-        raise ValueError(f"max_episodes is {max_episodes}: beyond {most:,} episodes of this horizon, counts would not be exact.")
+    most = check_episodes(max_episodes, horizon)
     delta, kind = probability(delta, "delta"), _explorer_class(algorithm)
     path = None if checkpoint is None else Path(checkpoint)
     if checkpoint_every is not None and path is None:
@@ -160,6 +160,7 @@ def explore(
             "terminal": terminal,
             "action_masks": action_masks,
             "env_args": env_args,
+            "step_timeout": step_timeout,
         }
         for name, value in given.items():
             if value is not None:
@@ -171,7 +172,7 @@ def explore(
         if absorbing_states:
             raise ValueError("absorbing_states is for models: a Gymnasium environment tells where its episodes end.")
         simulator, report = audited(
-            env, horizon, stationary, seed, bins, max_states, terminal, action_masks, env_args, progress=progress
+            env, horizon, stationary, seed, bins, max_states, terminal, action_masks, env_args, step_timeout, progress=progress
         )
         report.show(progress, epsilon, delta)
         if not is_shown(progress):
@@ -215,10 +216,22 @@ def explore(
     if path is not None:
         explorer.state()  # says so if it cannot be saved, before anything is played
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
-    run = _Run(world, explorer, name, epsilon, most if max_episodes is None else max_episodes, seed, options, path, pace, stop)
-    with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
-        run.go(show)
+    end = most if max_episodes is None else max_episodes
+    with nullcontext() if path is None else files.held(path):
+        run = _Run(world, explorer, name, epsilon, end, seed, options, path, pace, stop)
+        with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
+            run.go(show)
     return run.atlas()
+
+
+def check_episodes(max_episodes: int | None, horizon: int) -> int:
+    """How many episodes can be counted exactly; raises if more are asked for."""
+    if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
+        raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
+    most = MOST // (max(1, whole_number(horizon, "horizon")) + 1)
+    if max_episodes is not None and max_episodes > most:
+        raise ValueError(f"max_episodes is {max_episodes}: beyond {most:,} episodes of this horizon, counts would not be exact.")
+    return most
 
 
 def option_names(kind: type[Explorer]) -> set[str]:

@@ -16,33 +16,114 @@ import json
 import os
 import re
 import secrets
+import socket
 import stat
 import struct
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .words import plain
+
 MAGIC = b"anyrewrd"
 SEAL = struct.Struct("<QQ32s8s")  # length of the text, length of the arrays, SHA-256, magic
+MOST_BYTES = 2**34  # of an atlas
 KINDS = ("<f8", "<i8", "<i4", "<u4", "|u1")  # of arrays
 
 
-def check_writable(path: Path) -> None:
-    """Raises if a file cannot be written there."""
-    if not path.parent.is_dir():
-        raise ValueError(f"{path} cannot be written: there is no folder {path.parent}.")
-    if path.is_dir():
+def check_writable(path: Path) -> Path:
+    """Where a file of that name is written: links are followed. Raises if it cannot be."""
+    if not possible(path):
+        raise ValueError(f"{str(path)!a} cannot be written: no file can have such a name.")
+    try:
+        target = Path(os.path.realpath(path))
+        if not target.parent.is_dir():
+            folder = target.parent if path.is_symlink() else path.parent
+            raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
+        if target.is_symlink():
+            raise ValueError(f"{path} cannot be written: it is a link that leads back to itself.")
+        mode = target.stat().st_mode if target.exists() else None
+    except OSError as problem:
+        raise ValueError(f"{str(path)[:200]} cannot be written: {reason(problem)}.") from None
+    if mode is not None and stat.S_ISDIR(mode):
         raise ValueError(f"{path} cannot be written: it is a folder.")
-    if path.exists() and not stat.S_IMODE(path.stat().st_mode) & 0o222:
+    if mode is not None and not stat.S_ISREG(mode):
+        raise ValueError(f"{path} cannot be written: it is a pipe or a device. Choose the name of a file.")
+    if mode is not None and not stat.S_IMODE(mode) & 0o222:
         raise ValueError(f"{path} cannot be written: it is read-only. Make it writable, or choose another name.")
+    return target
+
+
+def possible(path: Path) -> bool:
+    """Whether a file can have such a name at all."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
+def check_folder(path: Path) -> None:
+    """Raises if results cannot be written into a folder of that name, which may have to be made."""
+    try:
+        there = path.exists() or path.is_symlink()
+    except OSError as problem:
+        raise ValueError(f"{str(path)[:200]} cannot be written: {reason(problem)}.") from None
+    if there and not path.is_dir():
+        raise ValueError(f"{path} cannot be written into: it is not a folder.")
+    check_writable(path / "x" if there else path)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keeps a file, or a folder of results, for this process; another one that wants to write there is told who has it.
+
+    The lock is the operating system's, on a file `.<name>.lock` beside it, or `.lock` in the folder, that says who holds it: it
+    ends with the process, however that ends. What a killed process leaves of it means nothing, and is removed by the next one.
+    """
+    import filelock
+
+    folder = path.is_dir()
+    target = path if folder else check_writable(path)
+    name = target / ".lock" if folder else target.parent / f".{target.name}.lock"
+    lock = filelock.FileLock(name)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise ValueError(f"{path} is being written by {_holder(name)}: wait for it to end, or choose another name.") from None
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be written: {reason(problem)}.") from None
+    try:
+        with suppress(OSError):
+            name.write_text(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+        yield
+    finally:
+        with suppress(OSError):
+            name.unlink()  # while it is held: whoever has opened it in vain opens it anew
+        lock.release()
+
+
+def _holder(name: Path) -> str:
+    """Who holds a lock, as the file says."""
+    try:
+        text = read_file(name, 1000, "").decode(errors="replace")
+    except ValueError:
+        text = ""
+    return plain(text) or "another process"
+
+
+def reason(problem: OSError) -> str:
+    """Why the system refused something."""
+    return (problem.strerror or str(problem)).rstrip(".")
 
 
 def clear_drafts(path: Path) -> None:
     """Removes what writing that file left behind when it was killed, if it is a minute old."""
+    path = Path(os.path.realpath(path))
     pattern = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{16}")
     with suppress(OSError):
         for draft in path.parent.iterdir():
@@ -51,28 +132,73 @@ def clear_drafts(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes | bytearray) -> None:
-    """Puts `content` in the place of a file, whole or not at all, even if the machine stops on the way."""
-    check_writable(path)
-    draft = path.parent / f".{path.name}.{secrets.token_hex(8)}"
+    """Puts `content` in the place of a file, whole or not at all, even if the machine stops on the way.
+
+    A link stays one: the file that it points to is replaced. A file that was there keeps its mode, and its owner if we may.
+    """
+    target = check_writable(path)
+    draft = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
-        with open(draft, "xb") as file:
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600 if target.exists() else 0o666)) as file:
+            _take_after(file.fileno(), target)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(draft, path)
+        os.replace(draft, target)
     except OSError as problem:
         draft.unlink(missing_ok=True)
-        reason = (problem.strerror or str(problem)).rstrip(".")
-        raise ValueError(f"{path} cannot be written: {reason}. What was there before is untouched.") from None
+        raise ValueError(f"{path} cannot be written: {reason(problem)}. What was there before is untouched.") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
     with suppress(OSError):  # the file is in its place; some file systems cannot make the name of it last
-        folder = os.open(path.parent, os.O_RDONLY)
+        folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _take_after(draft: int, target: Path) -> None:
+    """Gives an open file the owner and the mode of the one that it will replace, if there is one."""
+    with suppress(FileNotFoundError):
+        before = target.stat()
+        if hasattr(os, "fchown"):
+            with suppress(PermissionError):
+                os.fchown(draft, before.st_uid, before.st_gid)
+            os.fchmod(draft, stat.S_IMODE(before.st_mode))
+
+
+def read_file(path: Path, most: int, needed: str, begins: bytes = b"") -> bytes:
+    """The contents of a regular file of at most so many bytes; `needed` says what is needed if it is not there.
+
+    A pipe could wait for ever, a device never end: both are refused, without waiting. Of a file that does not begin as it should,
+    no more than that is read.
+    """
+    if not possible(path):
+        raise ValueError(f"{str(path)!a} cannot be read: no file can have such a name.")
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            about = os.fstat(number)
+            if not stat.S_ISREG(about.st_mode):
+                what = "a folder" if stat.S_ISDIR(about.st_mode) else "a pipe or a device"
+                raise ValueError(f"{path} cannot be read: it is {what}, not a file.")
+            with open(number, "rb", closefd=False) as file:
+                content = file.read(len(begins))
+                if content == begins and about.st_size <= most:
+                    content += file.read(about.st_size - len(begins))
+        finally:
+            os.close(number)
+    except (FileNotFoundError, NotADirectoryError):
+        raise ValueError(f"{path} is not there: {needed}.") from None
+    except OSError as problem:
+        raise ValueError(f"{str(path)[:200]} cannot be read: {reason(problem)}.") from None
+    except MemoryError:
+        raise ValueError(f"{path} is larger than there is memory for it.") from None
+    if content[: len(begins)] == begins and about.st_size > most:
+        raise ValueError(f"{path} is larger than {most / 2**20:g} MiB, which is more than such a file may have.")
+    return content
 
 
 def write(path: Path, columns: dict[str, np.ndarray], about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -109,17 +235,8 @@ def seal(content: bytearray) -> None:
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
     """What `write` wrote: columns, what is said about them, arrays. All else is refused with a ValueError of one sentence."""
-    if not path.is_file():
-        raise ValueError(f"{path} is not there: an atlas file is needed.")
-    try:
-        with open(path, "rb") as file:
-            start = file.read(4)
-            content = start + file.read() if start == b"PAR1" else b""
-    except OSError as problem:
-        raise ValueError(f"{path} cannot be read: {problem.strerror}.") from None
-    except MemoryError:
-        raise ValueError(f"{path} is larger than there is memory for it.") from None
-    if start != b"PAR1":
+    content = read_file(path, MOST_BYTES, "an atlas file is needed", b"PAR1")
+    if content[:4] != b"PAR1":
         raise ValueError(f"{path} is not an atlas: it was not written by anyreward.")
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     if content[-4:] != b"PAR1" or footer < 4:

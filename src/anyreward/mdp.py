@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from .kernels.simulate import Model
     from .rewards import ArrivalReward
 
+MOST_ENTRIES = 2**28  # of a table of transitions: two gigabytes
 TOLERANCE = 1e-9  # by how much given probabilities may miss a sum of one; they are then rescaled
+
+
+def check_size(entries: int, name: str) -> None:
+    """Raises, before it is filled, if a table of transitions would have more entries than there is likely to be memory for."""
+    if entries > MOST_ENTRIES:
+        raise ValueError(f"{name} would have {entries:,} entries of transitions: at most {MOST_ENTRIES:,} are possible.")
 
 
 class TabularMDP:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .files import replace_file
+from .files import check_writable, replace_file
 from .words import certain, down, interval, up
 
 if TYPE_CHECKING:
@@ -99,11 +99,22 @@ def draw(atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = 
 
 
 def save_picture(path: Path, atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = None) -> None:
-    """Writes the figure as PNG, PDF or SVG, by the ending of the name."""
-    kind = path.suffix.lower().lstrip(".")
-    if kind not in ("png", "pdf", "svg"):
+    """Draws an atlas, and a plan if there is one, into a PNG, PDF or SVG file, by the ending of its name."""
+    check_drawable(path)
+    save_figure(path, draw(atlas, plan, grid))
+
+
+def check_drawable(path: Path) -> None:
+    """Raises if a picture cannot be written there."""
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"{path} cannot be drawn: the name has to end in .png, .pdf or .svg.")
-    replace_file(path, _picture(draw(atlas, plan, grid), kind))
+    check_writable(path)
+
+
+def save_figure(path: Path, figure: Any) -> None:
+    """Writes a figure as PNG, PDF or SVG, by the ending of the name."""
+    check_drawable(path)
+    replace_file(path, _picture(figure, path.suffix.lower().lstrip(".")))
 
 
 def _picture(figure: Any, kind: str) -> bytes:

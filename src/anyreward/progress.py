@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from . import words
 from .forecast import episodes_for
 from .words import up
 
@@ -57,11 +58,10 @@ class Progress:
         self._update()
 
     def _open(self) -> Any:
-        from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Display
 
-        console = Console(stderr=True)
+        console = words.console(stderr=True)
         if self._wanted is None and not console.is_terminal:
             self._wanted = False
             return None

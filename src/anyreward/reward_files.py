@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from .files import read_file
 from .rewards import Reward
 from .setting import Setting
 
 ENDINGS = (".csv", ".json", ".npy")
 MOST_ROWS = 10**7
+MOST_TEXT, MOST_BYTES = 2**25, 2**31  # bytes of CSV and JSON, which take far more memory once they are read, and of arrays
 COLUMNS = ("h", "s", "a", "next", "reward")
 
 
@@ -28,22 +30,20 @@ def read_reward(source: str, setting: Setting) -> Reward:
     path = Path(source)
     if path.suffix.lower() not in ENDINGS:
         return source
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise ValueError(f"{path} is not there: a reward file, or an expression such as 'state == 30', is needed.") from None
-    except (OSError, ValueError) as problem:
-        raise ValueError(f"{path} cannot be read: {problem}.") from None
+    most = MOST_BYTES if path.suffix.lower() == ".npy" else MOST_TEXT
+    content = read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed")
     match path.suffix.lower():
         case ".npy":
-            return _from_npy(path, content, setting)
+            with np.errstate(all="ignore"):  # what is no number as a float is refused with its place, by the range check
+                return array_from(path, content).astype(float)
         case ".json":
             return _from_json(path, content, setting)
         case _:
             return _from_csv(path, content, setting)
 
 
-def _from_npy(path: Path, content: bytes, setting: Setting) -> np.ndarray:
+def array_from(path: Path, content: bytes) -> np.ndarray:
+    """The array of numbers that a .npy file holds."""
     try:
         stream = io.BytesIO(content)
         version = np.lib.format.read_magic(stream)
@@ -51,11 +51,9 @@ def _from_npy(path: Path, content: bytes, setting: Setting) -> np.ndarray:
         shape, _, kind = read(stream, max_header_size=10_000)
         if kind.hasobject or kind.kind not in "fiub" or np.prod(shape, dtype=float) * kind.itemsize > len(content):
             raise ValueError
-        array = np.load(io.BytesIO(content), allow_pickle=False)
+        return np.load(io.BytesIO(content), allow_pickle=False)
     except Exception:  # NumPy's parser raises whatever its parts raise
         raise ValueError(f"{path} is not a readable array of numbers: save one with numpy.save.") from None
-    with np.errstate(all="ignore"):  # what is no number as a float is refused with its place, by the range check
-        return array.astype(float)
 
 
 def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:

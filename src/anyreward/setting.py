@@ -70,7 +70,14 @@ class Setting:
                 raise ValueError(f"{name} is {value}: it has to be at least 1.")
             object.__setattr__(self, name, value)
         if self.terminal not in (None, *TERMINALS):
-            raise ValueError(f"terminal is {self.terminal!r}: it has to be one of {', '.join(map(repr, TERMINALS))}, or None.")
+            raise ValueError(
+                f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}, or None."
+            )
+        if max(self.horizon, self.n_outcomes * self.n_actions) > MOST_NODES:
+            raise ValueError(
+                f"{self.n_outcomes} states with {self.n_actions} actions and {self.horizon} steps are too many: "
+                "the pairs of states and actions, and the steps, have to stay below 2^31."
+            )
         if self.layers * self.n_outcomes > MOST_NODES:
             raise ValueError(
                 f"{self.layers} layers of {self.n_outcomes} states are too many: their product has to stay below 2^31."
@@ -181,10 +188,16 @@ def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """What may have been meant by a name that is not known, as the end of a sentence."""
     known = sorted(known)
-    close = get_close_matches(name, known, 1)
+    close = get_close_matches(name[:100], known, 1)
     if close:
         return f"; perhaps {close[0]!r} is meant"
     return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else "; there are none"
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: not longer than a line."""
+    text = repr(value) if not isinstance(value, str) or len(value) <= 200 else repr(value[:200])
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def as_list(values: Any, name: str) -> list[Any]:
@@ -192,14 +205,14 @@ def as_list(values: Any, name: str) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        raise ValueError(f"{name} are {values!r}: a list is needed.") from None
+        raise ValueError(f"{name} are {shown(values)}: a list is needed.") from None
 
 
 def truth(value: Any, name: str) -> bool:
     """`value` as a bool, if it is one: a text such as "false" is not taken for true."""
     if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
-    raise ValueError(f"{name} is {value!r}: it has to be True or False.")
+    raise ValueError(f"{name} is {shown(value)}: it has to be True or False.")
 
 
 def whole_number(value: Any, name: str) -> int:
@@ -207,17 +220,17 @@ def whole_number(value: Any, name: str) -> int:
     try:
         return int(operator.index(value))
     except TypeError:
-        raise ValueError(f"{name} is {value!r}: it has to be a whole number.") from None
+        raise ValueError(f"{name} is {shown(value)}: it has to be a whole number.") from None
 
 
 def real_number(value: Any, name: str) -> float:
     """`value` as a float, if it is one."""
     if isinstance(value, str):
-        raise ValueError(f"{name} is {value!r}: it has to be a number.")
+        raise ValueError(f"{name} is {shown(value)}: it has to be a number.")
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}: it has to be a number.") from None
+        raise ValueError(f"{name} is {shown(value)}: it has to be a number.") from None
 
 
 def probability(value: Any, name: str) -> float:

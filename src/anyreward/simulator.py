@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .calls import Calls
 from .observations import Binned, Bins, Codec, Indexed, codec
 from .paid import Paid
 from .setting import TERMINALS, Setting, whole_number
@@ -63,6 +64,9 @@ class Simulator:
         met.
     env_args
         Arguments of `gymnasium.make` if an id is given.
+    step_timeout
+        Seconds that a reset or a step may take before it counts as failed. The environment then runs in a thread of its own,
+        which goes on hanging: make another environment to go on. None: as long as it takes.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class Simulator:
         terminal: str = "outcome",
         action_masks: Any = None,
         env_args: dict[str, Any] | None = None,
+        step_timeout: float | None = None,
     ) -> None:
         self.horizon = whole_number(horizon, "horizon")
         if self.horizon < 1:
@@ -82,6 +87,7 @@ class Simulator:
         if terminal not in TERMINALS:
             raise ValueError(f"terminal is {terminal!r}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
         self.env, self.name = make(env, env_args)
+        self.calls = Calls(self.env, step_timeout)
         self.terminal = terminal
         self.observations: Codec = codec(self.env.observation_space, bins, max_states)
         self.actions: Codec = codec(self.env.action_space, name="action")
@@ -137,13 +143,17 @@ class Simulator:
 
         What the environment tells about its states on the way is declared to `counts`.
         """
-        env, encode, decode, H = self.env, self.observations.encode, self.actions.decode, self.horizon
+        calls, encode, decode, H = self.calls, self.observations.encode, self.actions.decode, self.horizon
         if t % BLOCK == 0 or self._fresh:
             words = np.random.SeedSequence(seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
             self._fresh = False
-            observation, info = self._asked(lambda: env.reset(seed=int(words[0] >> np.uint64(2))), t, "resetting it")
+            number: int | None = int(words[0] >> np.uint64(2))
         else:
-            observation, info = self._asked(env.reset, t, "resetting it")
+            number = None
+        try:
+            observation, info = calls.reset(number)
+        except (Exception, SystemExit) as problem:
+            raise self._failure(problem, t, "resetting it") from problem
         s = encode(observation)
         if counts.setting.initial_state not in (None, s):
             raise ValueError(f"{self.name} starts in state {s}, not in the initial_state {counts.setting.initial_state}.")
@@ -154,11 +164,9 @@ class Simulator:
             if self._allowed:
                 a = self._permitted(s, a)
             try:
-                observation, reward, terminated, truncated, info = env.step(decode(a))
-            except Exception as problem:
-                self._fresh = True
+                observation, reward, terminated, truncated, info = calls.step(decode(a))
+            except (Exception, SystemExit) as problem:
                 raise self._failure(problem, t, f"at step {h}, playing action {a} in state {s}") from problem
-            reward = float(reward)
             if not isfinite(reward):
                 raise ValueError(f"{self.name} paid {reward} at step {h}: a reward has to be a finite number.")
             if terminated:
@@ -198,14 +206,8 @@ class Simulator:
         """The action that is written down where an episode has ended in state s, and nothing is played: a legal one."""
         return int(self._masks[s].argmax()) if self._masks is not None and self.terminal == "state" else 0
 
-    def _asked(self, reset: Callable[[], Any], t: int, doing: str) -> Any:
-        try:
-            return reset()
-        except Exception as problem:
-            self._fresh = True
-            raise self._failure(problem, t, doing) from problem
-
-    def _failure(self, problem: Exception, t: int, doing: str) -> EnvironmentFailure:
+    def _failure(self, problem: BaseException, t: int, doing: str) -> EnvironmentFailure:
+        self._fresh = True
         what = " ".join(str(problem).split())[:300]
         what = f"{type(problem).__name__}, {what.rstrip('.')}"
         return EnvironmentFailure(f"{self.name} failed in episode {t}, {doing}: {what}.")

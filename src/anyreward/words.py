@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import isfinite
+from typing import Any
 
 
 def up(x: float, digits: int = 4) -> str:
@@ -35,6 +36,20 @@ def certain(delta: float) -> str:
 def plain(text: str) -> str:
     """A text from outside as a terminal may show it: control characters, which could change what is seen, are spelt out."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def console(stderr: bool = False, width: int | None = None) -> Any:
+    """Where tables and displays are printed: texts are shown as they are, never taken for Rich's markup or for emoji."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, width=width, markup=False, highlight=False, emoji=False)
+
+
+def verbatim(text: str) -> str:
+    """A text for those parts of Rich that read markup whatever the console says: it comes out as it is."""
+    from rich.markup import escape
+
+    return escape(plain(text).replace("\n", " "))
 
 
 def _rounded(x: float, digits: int, how: str) -> str:

@@ -4,9 +4,12 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -131,3 +134,46 @@ def test_a_process_that_dies_takes_no_other_job_with_it(tmp_path, workers):
     assert [failure.job for failure in failures] == [Square(3)]
     assert "BrokenProcessPool" in failures[0].error
     assert [result and result["square"] for result in results] == [None if x == 3 else x**2 for x in range(12)]
+
+
+FAMILY = """
+import os, sys, time
+from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path
+from anyreward.experiments import jobs
+
+@dataclass(frozen=True)
+class Job:
+    x: int
+
+def work(job):
+    Path(sys.argv[1], f"{os.getpid()}.pid").touch()
+    time.sleep(1000) if job.x % 2 else [None for _ in iter(int, 1)]  # asleep, or busy for ever
+
+jobs.run_jobs(work, [Job(x) for x in range(4)], Path(sys.argv[1], "cells"), workers=4)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are a POSIX matter")
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGABRT])
+def test_workers_end_with_their_parent_however_it_dies(tmp_path, sign):
+    parent = subprocess.Popen([sys.executable, "-c", FAMILY, str(tmp_path)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(pids := [int(path.stem) for path in tmp_path.glob("*.pid")]) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(pids) == 4
+    assert all(alive(pid) for pid in pids)
+    parent.send_signal(sign)
+    parent.wait()
+    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(alive(pid) for pid in pids)
+
+
+def alive(pid):
+    """Whether a process runs; one that has ended and that nobody has asked about yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

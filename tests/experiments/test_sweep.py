@@ -1,5 +1,7 @@
 """Sweeps: validated first, written as they go, the same whatever carries them out."""
 
+import contextlib
+import datetime
 import json
 import os
 import signal
@@ -237,3 +239,108 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path, text):
         sweep.load_config(tmp_path / "sweep.toml")
     with pytest.raises(ValueError, match="is not there"):
         sweep.load_config(tmp_path / "nothing.toml")
+
+
+DATE = datetime.date(2026, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        *(({"name": value}, "the name of the sweep is") for value in (3, DATE, ["a"], "x" * 5000, "../escaped", "a/b", "\x1b[2J")),
+        *(({"seeds": value}, "seeds is") for value in (1.5, "many", DATE, [1], -1, 10**30)),
+        *(({"seed": value}, "seed is") for value in (-1, 0.5, DATE, 2**70)),
+        *(({"algorithms": value}, "algorithms is|no algorithm") for value in ("random", [3], [["random"]], [DATE], ["x" * 5000])),
+        *(({"environments": value}, "environments is|no env") for value in (3, [3], [[]], [{}], [{"name": 3}], [{"name": []}])),
+        ({"environments": [{"name": "double-chain", "length": DATE}]}, "length of double-chain is datetime.date"),
+        ({"environments": [{"name": "double-chain", "length": "long"}]}, "length of double-chain is 'long'"),
+        ({"environments": [{"name": "double-chain", "length": True}]}, "length of double-chain is True"),
+        ({"environments": [{"name": "double-chain", "length": 10**12}]}, "entries of transitions"),
+        ({"environments": [{"name": "double-chain", "fail_prob": float("nan")}]}, "fail_prob of double-chain is nan"),
+        ({"environments": [{"name": "double-chain", "fail_prob": {"a": 1}}]}, "fail_prob of double-chain is"),
+        ({"environments": [{"name": "double-chain", "variant": 3}]}, "variant of double-chain is 3"),
+        ({"environments": [{"name": "grid-world", "start": [1]}]}, "start of grid-world is"),
+        ({"environments": [{"name": "grid-world", "start": [1.5, 2]}]}, "start of grid-world is"),
+        ({"environments": [{"name": "garnet"}]}, "n_states"),
+        ({"environments": [{"name": "garnet", "n_states": 10**6, "n_actions": 2, "branching": 2}]}, "entries of transitions"),
+        ({"environments": [{"name": "inventory", "capacity": 10**5}]}, "entries of transitions"),
+        *(({"parameters": value}, "parameters of the sweep are") for value in (3, "x", DATE)),
+        *(
+            ({"parameters": {"horizon": 4, "max_episodes": 5, key: [good, value]}}, f"{key} is")
+            for key, good, values in (
+                ("horizon", 3, (True, 2.0, "4", DATE, [3], {}, -1, 2**63)),
+                ("max_episodes", 3, (True, 2.0, "4", DATE, -1, 2**62)),
+                ("epsilon", 1.0, (0, -1.0, float("nan"), float("inf"), "small", True, DATE)),
+                ("delta", 0.1, (0, 1, "0.1", float("nan"), False)),
+                ("discount", 1.0, (0, 1.5, float("nan"), "one")),
+                ("stationary", True, (1, "false", 0.0, DATE)),
+                ("arrival_rewards", True, (1, "false")),
+                ("stop", "own", ("never", 3, [])),
+                ("bounds", "tight", ("loose", 3, DATE)),
+            )
+            for value in values
+        ),
+        ({"parameters": {"horizon": 10**7, "max_episodes": 5}}, "more than a sweep may have"),
+        ({"parameters": {"horizon": list(range(1, 2001)), "max_episodes": list(range(2000))}}, "the sweep has 48,000,000 cells"),
+        ({"algorithms": ["ucbvi:scale=" + "(" * 3000]}, "cannot be run"),
+    ],
+)  # fmt: skip
+def test_a_value_of_the_wrong_kind_is_one_short_sentence(tmp_path, changes, names):
+    begin = time.monotonic()
+    with pytest.raises(ValueError, match=names) as caught:
+        sweep.run(config(**changes), tmp_path)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert time.monotonic() - begin < 20
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sweep_is_a_table():
+    for value in (None, 3, [], "x"):
+        with pytest.raises(ValueError, match=r"the sweep is .*: it has to be a table"):
+            sweep.cells(value)
+    with pytest.raises(ValueError, match="key 3"):
+        sweep.cells({3: 4})
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Dask's own, about its clocks and ports
+@pytest.mark.parametrize("lost", ["scheduler", "worker"])
+def test_a_cluster_that_is_lost_is_said_in_a_sentence_and_what_is_done_is_kept(tmp_path, lost):
+    pytest.importorskip("distributed")
+    with contextlib.ExitStack() as stack:
+
+        def start(*arguments):
+            process = subprocess.Popen(
+                [sys.executable, "-m", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path
+            )
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        file = tmp_path / "scheduler.json"
+        scheduler = start("distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        worker = start(
+            "distributed.cli.dask_worker", "--scheduler-file", str(file), "--no-nanny", "--nthreads", "1", "--no-dashboard"
+        )
+        while not file.exists():
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        it = config(seeds=20, parameters={"horizon": 10, "max_episodes": 20_000}, algorithms=["bpi-ucrl"])
+        done = []
+
+        def lose(finished, total):
+            if finished == 2:
+                done.append(finished)
+                (scheduler if lost == "scheduler" else worker).kill()
+
+        says = (
+            f"the Dask scheduler at {address} does not answer any more" if lost == "scheduler" else "has had no worker for 3 sec"
+        )
+        begin = time.monotonic()
+        with pytest.raises(ValueError, match=f"{says}.*What is done is kept, and the same call goes on from there"):  # noqa: SIM117
+            with jobs.cluster(address, wait=3) as executor:
+                sweep.run(it, tmp_path / "out", executor, progress=lose)
+        assert done
+        assert time.monotonic() - begin < 60
+        assert len(list((tmp_path / "out" / "cells").glob("*.json"))) >= 2

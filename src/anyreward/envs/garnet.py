@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mdp import TabularMDP
+from ..mdp import TabularMDP, check_size
 
 
 def garnet(n_states: int, n_actions: int, branching: int, seed: int = 0, horizon: int | None = None) -> TabularMDP:
@@ -15,6 +15,9 @@ def garnet(n_states: int, n_actions: int, branching: int, seed: int = 0, horizon
     """
     if not 1 <= branching <= n_states:
         raise ValueError(f"branching is {branching}: it has to be from 1 to n_states, here {n_states}.")
+    if n_actions < 1 or (horizon is not None and horizon < 1):
+        raise ValueError(f"n_actions is {n_actions} and horizon {horizon}: both have to be at least 1.")
+    check_size((horizon or 1) * n_states * n_actions * n_states, "garnet")
     rng = np.random.default_rng(seed)
     shape = (n_states, n_actions) if horizon is None else (horizon, n_states, n_actions)
     successors = rng.permuted(np.broadcast_to(np.arange(n_states), (*shape, n_states)), axis=-1)[..., :branching]

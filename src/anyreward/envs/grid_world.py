@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mdp import TabularMDP
+from ..mdp import TabularMDP, check_size
 
 MOVES = np.array([(0, -1), (0, 1), (-1, 0), (1, 0)])  # left, right, up, down: changes of (row, column)
 
@@ -38,6 +38,7 @@ def grid_world(
         if not (0 <= r < rows and 0 <= c < cols):
             raise ValueError(f"{name} is {(r, c)}: it lies outside the grid of {rows} x {cols}.")
     S = rows * cols
+    check_size(16 * S, "grid-world")
     cell = np.stack(np.divmod(np.arange(S), cols), axis=-1)
     aimed = cell[:, None] + MOVES
     inside = ((aimed >= 0) & (aimed < (rows, cols))).all(-1)

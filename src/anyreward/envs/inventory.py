@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mdp import TabularMDP
+from ..mdp import TabularMDP, check_size
 
 
 def _demand(capacity: int, mean_demand: float) -> np.ndarray:
@@ -28,6 +28,7 @@ def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0,
         raise ValueError(f"capacity is {capacity} and max_order {max_order}: they have to be at least 1 and 0.")
     if not mean_demand > 0:
         raise ValueError(f"mean_demand is {mean_demand}: it has to be positive.")
+    check_size((capacity + 1) ** 2 * (max_order + 1), "inventory")
     P = np.zeros((capacity + 1, max_order + 1, capacity + 1))
     demand = _demand(capacity, mean_demand)
     for stock in range(capacity + 1):

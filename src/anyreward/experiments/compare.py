@@ -12,7 +12,7 @@ import csv
 import io
 import time
 from collections.abc import Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,12 @@ import numpy as np
 
 from ..algorithms import ALGORITHMS
 from ..certificate import certify
-from ..files import check_writable, replace_file
+from ..files import replace_file
 from ..mdp import TabularMDP
 from ..planning import backward_induction
+from ..plots import save_figure
+from ..setting import shown
+from .jobs import pool
 from .statistics import band, smaller
 
 PANEL = 20  # random rewards
@@ -77,15 +80,15 @@ def parsed(entry: str) -> tuple[str, dict[str, Any]]:
     """An algorithm and its options, from `name` or `name:option=value+option=value`."""
     name, _, rest = entry.partition(":")
     if name not in ALGORITHMS:
-        raise ValueError(f"there is no algorithm {name!r}: it has to be one of {', '.join(ALGORITHMS)}.")
+        raise ValueError(f"there is no algorithm {shown(name)}: it has to be one of {', '.join(ALGORITHMS)}.")
     options: dict[str, Any] = {}
     for pair in filter(None, rest.split("+")):
         key, equals, text = pair.partition("=")
         if not equals or not key.isidentifier():
-            raise ValueError(f"{entry!r} is no algorithm: options are written as name:option=value.")
+            raise ValueError(f"{shown(entry)} is no algorithm: options are written as name:option=value.")
         try:
             options[key] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
             options[key] = text
     return name, options
 
@@ -167,7 +170,7 @@ def compare(
     numbers = [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(seeds)]
     jobs = [(name, number) for name in names for number in numbers]
     if executor is None and workers > 1:
-        with ProcessPoolExecutor(workers) as own:
+        with pool(workers) as own:
             return compare(mdp, names, episodes, seeds, horizon, delta, stationary, seed, own, 1, progress)
     results = []
     pending = [] if executor is None else [
@@ -230,8 +233,6 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
     """Errors against episodes with their bands: for the model's reward on the left, the worst of the panel on the right."""
     from matplotlib.figure import Figure
 
-    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise ValueError(f"{path} cannot be drawn: the name has to end in .png, .pdf or .svg.")
     figure = Figure(figsize=(13, 6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
     styles = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
@@ -253,13 +254,4 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
         loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, title="blue: reward-free\ngreen: one policy\nred: regret"
     )
     figure.suptitle(title)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=path.suffix.lower().lstrip("."), dpi=120)
-    replace_file(path, buffer.getvalue())
-
-
-def check_outputs(*paths: Path | None) -> None:
-    """Raises before anything is run if a result could not be written."""
-    for path in paths:
-        if path is not None:
-            check_writable(path)
+    save_figure(path, figure)

@@ -11,7 +11,8 @@ from ..envs import double_chain
 from ..explore import explore
 from ..mdp import TabularMDP
 from ..planning import backward_induction, evaluate_policy
-from ..words import down, up
+from ..plots import check_drawable, save_figure
+from ..words import console, down, plain, up
 
 LENGTH, HORIZON, EPSILON, DELTA = 31, 20, 2.0, 0.1
 
@@ -31,20 +32,20 @@ def rewards(mdp: TabularMDP) -> dict[str, np.ndarray]:
 
 def run(out: Path, seed: int = 0) -> Atlas:
     """Explores, prints the plans beside the truth, and writes the picture."""
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    check_drawable(out)
+    screen = console()
     mdp = double_chain(LENGTH)
-    console.print(
+    screen.print(
         f"Exploring the double chain ({LENGTH} states, horizon {HORIZON}) without a reward, until every plan for every "
         f"reward is certain to be {EPSILON:g}-optimal (of at most {HORIZON}) with probability {1 - DELTA:g} ..."
     )
     atlas = explore(mdp, HORIZON, EPSILON, DELTA, seed=seed, progress=True)
-    console.print(f"[bold]Certified:[/] {atlas.certificate}.\n")
-    console.print("The same with the paper's algorithm and the paper's bound ...")
+    screen.print(f"Certified: {atlas.certificate}.\n")
+    screen.print("The same with the paper's algorithm and the paper's bound ...")
     paper = explore(mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True)
-    console.print(f"{paper.episodes:,} episodes, [bold]{paper.episodes / atlas.episodes:,.0f} times[/] as many.\n")
+    screen.print(f"{paper.episodes:,} episodes, {paper.episodes / atlas.episodes:,.0f} times as many.\n")
 
     title = f"One exploration, many rewards (any reward: a width of {up(atlas.certificate.epsilon)})"
     table = Table("reward", "lower", "upper", "width", "optimum", "value of plan", title=title)
@@ -54,9 +55,9 @@ def run(out: Path, seed: int = 0) -> Atlas:
         value = evaluate_policy(mdp, plan.policy, reward, HORIZON).V[0] @ mdp.initial
         sure = down(plan.lower), up(plan.upper), up(plan.regret_bound)
         table.add_row(name, *sure, f"{optimum:.3f}", f"{value:.3f}")
-    console.print(table)
+    screen.print(table)
     draw(atlas, paper, out)
-    console.print(f"Picture: {out}")
+    screen.print(plain(f"Picture: {out}"))
     return atlas
 
 
@@ -77,4 +78,4 @@ def draw(atlas: Atlas, paper: Atlas, out: Path) -> None:
     certified.axhline(EPSILON, color="#a84848", linestyle="--", label=f"asked for: ε = {EPSILON:g}")
     certified.set(title="Certified ε, for every reward at once", xlabel="episodes", ylabel="ε")
     certified.legend(loc="center left")
-    figure.savefig(out, dpi=120)
+    save_figure(out, figure)

@@ -7,17 +7,22 @@ work: that is the executor's.
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import hashlib
 import json
+import logging
 import os
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
-from multiprocessing import active_children
+from multiprocessing import active_children, get_start_method, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +31,9 @@ from ..files import replace_file
 
 PACKAGE = Path(__file__).parents[1]
 PRESENTING = ("claims.py", "report.py", "plots.py", "cli.py", "cli_experiments.py", "progress.py")
-Outcome = tuple[int, Any, Exception | None]  # number of the job, its result, and what went wrong
+CHECK_EVERY = 2.0  # seconds between two looks at a cluster
+PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
+Outcome = tuple[int, Any, BaseException | None]  # number of the job, its result, and what went wrong
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,8 @@ def run_jobs(
 
 
 @contextmanager
-def cluster(scheduler: str | None) -> Iterator[Executor | None]:
-    """An executor on the Dask cluster with that scheduler; None for none."""
+def cluster(scheduler: str | None, wait: float = 60.0) -> Iterator[Executor | None]:
+    """An executor on the Dask cluster with that scheduler; None for none. `wait` is how long it may be without any worker."""
     if scheduler is None:
         yield None
         return
@@ -92,19 +99,58 @@ def cluster(scheduler: str | None) -> Iterator[Executor | None]:
         from distributed import Client
     except ImportError:
         raise ValueError("Dask is not installed: pip install anyreward[dask].") from None
+    with _without_its_log():
+        try:
+            client = Client(scheduler, timeout=10, set_as_default=False)
+        except (OSError, ValueError) as problem:
+            raise ValueError(f"there is no Dask scheduler at {scheduler}: {' '.join(str(problem).split())[:150]}.") from None
+        with client:
+            yield DaskExecutor(client, scheduler, wait)
+
+
+class DaskExecutor(Executor):
+    """Jobs on a Dask cluster. `check` is called now and then while they are waited for: it raises if none can come any more."""
+
+    def __init__(self, client: Any, scheduler: str, wait: float) -> None:
+        self._client, self._executor, self._scheduler, self._wait = client, client.get_executor(), scheduler, wait
+        self._worked_at = time.monotonic()  # when there was a worker
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
+        return self._executor.submit(work, *arguments, **options)
+
+    def check(self) -> None:
+        go_on = "What is done is kept, and the same call goes on from there."
+        if self._client.status != "running":
+            raise ValueError(f"the Dask scheduler at {self._scheduler} does not answer any more: start it again. {go_on}")
+        if self._client.scheduler_info()["workers"]:
+            self._worked_at = time.monotonic()
+        if time.monotonic() - self._worked_at > self._wait:
+            raise ValueError(
+                f"the Dask cluster at {self._scheduler} has had no worker for {self._wait:g} seconds: start one. {go_on}"
+            )
+
+
+@contextmanager
+def _without_its_log() -> Iterator[None]:
+    """Leaves out what Dask itself says about connections that are lost: we say that in a sentence."""
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
     try:
-        client = Client(scheduler, timeout=10, set_as_default=False)
-    except (OSError, ValueError) as problem:
-        raise ValueError(f"there is no Dask scheduler at {scheduler}: {' '.join(str(problem).split())[:150]}.") from None
-    with client:
-        yield client.get_executor()
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _on(executor: Executor, work: Callable[[Any], Any], jobs: dict[int, Any]) -> Generator[Outcome, None, None]:
     """What comes of the jobs on somebody's executor; those that are not needed any more are taken back."""
     futures = {executor.submit(work, job): i for i, job in jobs.items()}
+    check = getattr(executor, "check", None)
     try:
-        yield from _as_they_come(futures)
+        for i, result, problem in _as_they_come(futures, check):
+            if isinstance(problem, CancelledError | asyncio.CancelledError) and check is not None:
+                check()  # a scheduler that is gone cancels everything
+            yield i, result, problem
     finally:
         for future in futures:
             future.cancel()
@@ -127,14 +173,13 @@ def _in_processes(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int
 
 
 def _in_a_pool(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int) -> Generator[Outcome, None, None]:
-    """In one pool, whose processes end without a word at Ctrl-C, which a terminal sends to them as well."""
     others = set(active_children())
-    with ProcessPoolExecutor(workers, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)) as pool:
+    with pool(workers) as executor:
         futures: dict[Any, int] = {}
         try:
             with suppress(BrokenExecutor):  # what could not be handed in has no outcome
                 for i, job in jobs.items():
-                    futures[pool.submit(work, job)] = i
+                    futures[executor.submit(work, job)] = i
             yield from _as_they_come(futures)
         except BaseException:  # or leaving the pool would wait for all of them
             for process in set(active_children()) - others:
@@ -142,21 +187,55 @@ def _in_a_pool(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int) -
             raise
 
 
-def _as_they_come(futures: dict[Any, int]) -> Generator[Outcome, None, None]:
-    """The outcome of each future, as soon as it is there."""
-    for future in as_completed(futures) if all(hasattr(future, "_condition") for future in futures) else _polled(futures):
-        outcome: Outcome
-        try:
-            outcome = futures[future], future.result(), None
-        except Exception as problem:
-            outcome = futures[future], None, problem
-        yield outcome
+def pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that end without a word at Ctrl-C, which a terminal sends to them as well, and with their parent."""
+    return ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),))
 
 
-def _polled(futures: dict[Any, int]) -> Iterator[Any]:
-    """Futures of another library than the standard one, as they are done."""
+def _begin_worker(parent: int) -> None:
+    """Lets this process end with its parent, however that ends, since nobody would want its results.
+
+    On Linux the kernel sees to it at once. Elsewhere a thread does, which has to wait for compiled code to return.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    process = parent_process()
+    if process is None or (get_start_method() == "fork" and os.getppid() != parent):  # it ended before
+        os._exit(1)
+    threading.Thread(target=_end_with, args=(process,), daemon=True).start()
+
+
+def _end_with(process: Any) -> None:
+    process.join()
+    os._exit(1)
+
+
+def _as_they_come(futures: dict[Any, int], check: Callable[[], None] | None = None) -> Generator[Outcome, None, None]:
+    """The outcome of each future, as soon as it is there; `check` is called every few seconds while they are waited for."""
     left = set(futures)
     while left:
+        for future in _done(set(left), None if check is None else CHECK_EVERY):
+            left.discard(future)
+            outcome: Outcome
+            try:
+                outcome = futures[future], future.result(), None
+            except (Exception, asyncio.CancelledError) as problem:
+                outcome = futures[future], None, problem
+            yield outcome
+        if left and check is not None:
+            check()
+
+
+def _done(left: set[Any], timeout: float | None) -> Iterator[Any]:
+    """Futures as they are done, until time is up: the standard library's, or those of another one, which are asked by turns."""
+    if all(isinstance(future, Future) for future in left):
+        with suppress(TimeoutError):
+            yield from as_completed(left, timeout)
+        return
+    end = None if timeout is None else time.monotonic() + timeout
+    while left and (end is None or time.monotonic() < end):
         ready = {future for future in left if future.done()}
         yield from ready
         left -= ready

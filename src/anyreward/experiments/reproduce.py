@@ -32,7 +32,7 @@ from .. import envs, theory
 from ..algorithms import ALGORITHMS, BPIUCRL, RFUCRL
 from ..confidence import paper_rule
 from ..explore import explore
-from ..files import check_writable, replace_file
+from ..files import check_folder, held, replace_file
 from ..mdp import TabularMDP
 from ..planning import backward_induction
 from ..setting import Setting
@@ -277,7 +277,21 @@ def run(
     probability 0.05 on the chain, discount 0.99, rewards and walls as in their code, known to BPI-UCRL, and the constants of both
     algorithms (`AuthorsRFUCRL`, `AuthorsBPIUCRL`). Their KL solver's tolerance, which voids the guarantee, is not taken.
     """
-    check_writable(out / "x") if out.is_dir() else check_writable(out)
+    check_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
+    with held(out):
+        return _run(out, budget, seed, executor, workers, progress, published)
+
+
+def _run(
+    out: Path,
+    budget: Budget,
+    seed: int,
+    executor: Executor | None,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
+    published: bool,
+) -> tuple[list[Claim], list[Failure]]:
     start, jobs = time.perf_counter(), list(jobs_of(budget, seed, published))
     results, failures = run_jobs(work, jobs, out / "cells", executor, workers, progress)
     if failures:

@@ -30,6 +30,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,29 @@ import numpy as np
 
 from .. import envs
 from ..algorithms import ALGORITHMS
-from ..explore import explore, option_names
-from ..files import check_writable, replace_file
+from ..explore import check_episodes, explore, option_names
+from ..files import check_folder, held, read_file, replace_file
 from ..planning import backward_induction
-from ..setting import nearest, positive, whole_number
+from ..setting import nearest, positive, probability, shown
 from .compare import parsed
 from .jobs import Failure, run_jobs
 
-REQUIRED = ("name", "algorithms", "environments")
-KEYS = {*REQUIRED, "seeds", "seed", "parameters"}
-PARAMETERS = {"horizon", "epsilon", "delta", "bounds", "stationary", "discount", "max_episodes", "arrival_rewards", "stop"}
+MOST_BYTES, MOST_CELLS = 2**18, 10**6  # of a sweep file, and of a sweep
+MOST_ENTRIES = 2**27  # triples of step, state and action in a sweep's environment
+BOUNDS = ("tight", "paper")
+PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
+    "horizon": lambda value, name: _whole(value, name, 1),
+    "epsilon": lambda value, name: positive(_real(value, name), name),
+    "delta": lambda value, name: probability(_real(value, name), name),
+    "bounds": lambda value, name: _one_of(value, name, BOUNDS),
+    "stationary": lambda value, name: _truth(value, name),
+    "discount": lambda value, name: positive(_real(value, name), name),
+    "max_episodes": lambda value, name: _whole(value, name, 0),
+    "arrival_rewards": lambda value, name: _truth(value, name),
+    "stop": lambda value, name: _one_of(value, name, ("certificate", "own")),
+}
+REQUIRED = ("name", "algorithms", "environments", "parameters")
+KEYS = (*REQUIRED, "seeds", "seed")
 
 
 @dataclass(frozen=True)
@@ -60,71 +74,134 @@ class Cell:
     seed: int
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep file says, each entry of the kind that it has to be."""
+
+    name: str
+    algorithms: tuple[str, ...]
+    environments: tuple[dict[str, Any], ...]  # name, and arguments of `envs.make`
+    parameters: dict[str, tuple[Any, ...]]  # of `explore`, each with the values that it takes in turn
+    seeds: int = 1
+    seed: int = 0
+
+    @classmethod
+    def from_config(cls, config: Any) -> Sweep:
+        """The sweep of a TOML document, or of a dictionary of the same form."""
+        if not isinstance(config, dict):
+            raise ValueError(f"the sweep is {shown(config)}: it has to be a table of {', '.join(KEYS)}.")
+        unknown = next((key for key in config if key not in KEYS), None)
+        if unknown is not None:
+            raise ValueError(f"the sweep has the key {shown(unknown)}: it may have {', '.join(KEYS)}.")
+        for key in REQUIRED:
+            if key not in config or config[key] in ("", [], {}):
+                raise ValueError(f"the sweep has no {key}: it needs {', '.join(REQUIRED)}.")
+        name, parameters = config["name"], config["parameters"]
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_ .-]{0,99}", name):
+            raise ValueError(f"the name of the sweep is {shown(name)}: it has to be a plain word.")
+        if not isinstance(parameters, dict):
+            raise ValueError(f"the parameters of the sweep are {shown(parameters)}: they have to be a table, [parameters].")
+        unknown = next((key for key in parameters if key not in PARAMETERS), None)
+        if unknown is not None:
+            raise ValueError(f"the sweep has the parameter {shown(unknown)}: it may have {', '.join(PARAMETERS)}.")
+        if "horizon" not in parameters or not {"epsilon", "max_episodes"} & set(parameters):
+            raise ValueError("the parameters need a horizon, and epsilon or max_episodes.")
+        values = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in parameters.items()}
+        for key, several in values.items():
+            if not several:
+                raise ValueError(f"the parameter {key!r} is an empty list.")
+            for value in several:
+                PARAMETERS[key](value, key)
+        environments = tuple(
+            entry if isinstance(entry, dict) else {"name": entry} for entry in _several(config, "environments", (str, dict))
+        )
+        self = cls(
+            name=name,
+            algorithms=tuple(_several(config, "algorithms", (str,))),
+            environments=environments,
+            parameters=values,
+            seeds=_whole(config.get("seeds", 1), "seeds", 1),
+            seed=_whole(config.get("seed", 0), "seed", 0),
+        )
+        if self.size > MOST_CELLS:
+            raise ValueError(f"the sweep has {self.size:,} cells: at most {MOST_CELLS:,} are possible.")
+        return self
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return prod([len(self.algorithms), len(self.environments), self.seeds, *map(len, self.parameters.values())])
+
+    def choices(self) -> Iterator[dict[str, Any]]:
+        """Each combination of parameters."""
+        for choice in itertools.product(*self.parameters.values()):
+            yield dict(zip(self.parameters, choice, strict=True))
+
+
 def load_config(path: Path) -> dict[str, Any]:
     """The sweep that a file describes, validated."""
+    content = read_file(path, MOST_BYTES, "a sweep file is needed")
     try:
-        with open(path, "rb") as file:
-            config = tomllib.load(file)
-    except FileNotFoundError:
-        raise ValueError(f"{path} is not there: a sweep file is needed.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as problem:
-        raise ValueError(f"{path} is not a readable TOML file: {problem}.") from None
+        config = tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as problem:  # TOML's own errors and those of UTF-8 are ValueErrors
+        raise ValueError(f"{path} is not a readable TOML file: {' '.join(str(problem).split())[:200]}.") from None
     cells(config)
     return config
 
 
 def cells(config: dict[str, Any]) -> list[Cell]:
     """All cells, in order. Raises if anything about them is wrong, as far as that can be known without running them."""
-    unknown = sorted(set(config) - KEYS)
-    if unknown:
-        raise ValueError(f"the sweep has the key {unknown[0]!r}: it may have {', '.join(sorted(KEYS))}.")
-    for key in REQUIRED:
-        if not config.get(key):
-            raise ValueError(f"the sweep has no {key}: it needs {', '.join(REQUIRED)}.")
-    if not isinstance(config["name"], str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_ .-]{0,99}", config["name"]):
-        raise ValueError(f"the name of the sweep is {str(config['name'])[:60]!r}: it has to be a plain word.")
-    if not isinstance(config.get("parameters", {}), dict):
-        raise ValueError("the parameters of the sweep have to be a table, [parameters].")
-    seeds, seed = config.get("seeds", 1), config.get("seed", 0)
-    for name, value, least in (("seeds", seeds, 1), ("seed", seed, 0)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} is {value!r}: it has to be a whole number from {least} on.")
-    parameters = config.get("parameters", {})
-    unknown = sorted(set(parameters) - PARAMETERS)
-    if unknown:
-        raise ValueError(f"the sweep has the parameter {unknown[0]!r}: it may have {', '.join(sorted(PARAMETERS))}.")
-    if "horizon" not in parameters or not {"epsilon", "max_episodes"} & set(parameters):
-        raise ValueError("the parameters need a horizon, and epsilon or max_episodes.")
-    choices = list(_choices(parameters))
-    environments = [entry if isinstance(entry, dict) else {"name": entry} for entry in _listed(config, "environments")]
-    numbers = [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in np.random.SeedSequence(seed).spawn(seeds)]
+    sweep = Sweep.from_config(config)
+    children = np.random.SeedSequence(sweep.seed).spawn(sweep.seeds)
+    numbers = [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]
     found = []
-    for environment in environments:
+    for environment in sweep.environments:
         mdp = _environment(environment)
-        for choice in choices:
-            mdp.setting(choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False))
-        for algorithm in _listed(config, "algorithms"):
+        where = json.dumps(environment, sort_keys=True)
+        for algorithm in sweep.algorithms:
             kind, options = _algorithm(algorithm)
             if kind.needs_reward and mdp.reward is None:
                 raise ValueError(f"{algorithm} needs a reward, but {environment['name']} has none of its own.")
-            for choice in choices:
+            for choice in sweep.choices():
                 if kind.needs_budget and "max_episodes" not in choice and "budget" not in options:
                     raise ValueError(f"{algorithm} has to know the number of episodes beforehand: give max_episodes.")
                 _try(kind, options, mdp, choice, algorithm)
-                for replicate, number in enumerate(numbers):
-                    where, how = json.dumps(environment, sort_keys=True), json.dumps(choice, sort_keys=True)
-                    found.append(Cell(algorithm, where, how, replicate, number))
+                how = json.dumps(choice, sort_keys=True)
+                found += [Cell(algorithm, where, how, replicate, number) for replicate, number in enumerate(numbers)]
     if len(set(found)) < len(found):
         raise ValueError("the sweep has the same cell twice: an algorithm, environment or parameter is repeated.")
     return found
 
 
-def _listed(config: dict[str, Any], key: str) -> list[Any]:
+def _several(config: dict[str, Any], key: str, kinds: tuple[type, ...]) -> list[Any]:
     entries = config[key]
-    kinds = (str, dict) if key == "environments" else (str,)
     if not isinstance(entries, list) or not all(isinstance(entry, kinds) for entry in entries):
-        raise ValueError(f"{key} has to be a list of names.")
+        raise ValueError(f"{key} is {shown(entries)}: it has to be a list of names.")
     return entries
+
+
+def _whole(value: Any, name: str, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+        raise ValueError(f"{name} is {shown(value)}: it has to be a whole number from {least} on.")
+    return value
+
+
+def _real(value: Any, name: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+        raise ValueError(f"{name} is {shown(value)}: it has to be a number.")
+    return float(value)
+
+
+def _truth(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} is {shown(value)}: it has to be true or false.")
+    return value
+
+
+def _one_of(value: Any, name: str, words: tuple[str, ...]) -> str:
+    if value not in words:
+        raise ValueError(f"{name} is {shown(value)}: it has to be one of {', '.join(words)}.")
+    return str(value)
 
 
 def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
@@ -142,37 +219,24 @@ def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], e
     given = {key: choice[key] for key in ("delta", "bounds") if key in choice} | options
     given |= {"reward": mdp.reward} if kind.needs_reward else {}
     given |= {"budget": max(1, choice["max_episodes"])} if kind.needs_budget and "budget" not in options else {}
-    if "epsilon" in choice:
-        positive(choice["epsilon"], "epsilon")
-    if "max_episodes" in choice and whole_number(choice["max_episodes"], "max_episodes") < 0:
-        raise ValueError(f"max_episodes is {choice['max_episodes']}: it cannot be negative.")
-    if choice.get("stop", "certificate") not in ("certificate", "own"):
-        raise ValueError(f"stop is {choice['stop']!r}: it has to be 'certificate' or 'own'.")
-    setting = mdp.setting(
-        choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
-    )
     try:
+        check_episodes(choice.get("max_episodes"), choice["horizon"])
+        setting = mdp.setting(
+            choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
+        )
+        entries = setting.layers * setting.n_outcomes * setting.n_actions
+        if max(entries, setting.horizon) > MOST_ENTRIES:
+            raise ValueError(f"{setting.horizon} steps of {setting.n_states} states are more than a sweep may have.")
         kind(setting, **given)
-    except (TypeError, ValueError) as problem:
-        raise ValueError(f"{entry} cannot be run with {json.dumps(choice, sort_keys=True)}: {problem}") from None
+    except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as problem:
+        raise ValueError(f"{entry[:100]} cannot be run with {json.dumps(choice, sort_keys=True)}: {problem}") from None
 
 
 def _environment(entry: dict[str, Any]) -> Any:
     name = entry.get("name")
-    if name not in envs.ENVIRONMENTS:
-        raise ValueError(f"there is no environment {name!r}: it has to be one of {', '.join(envs.ENVIRONMENTS)}.")
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items() if key != "name"}
-    return envs.make(name, **given)
-
-
-def _choices(parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    names = list(parameters)
-    lists = [value if isinstance(value, list) else [value] for value in parameters.values()]
-    for name, values in zip(names, lists, strict=True):
-        if not values:
-            raise ValueError(f"the parameter {name!r} is an empty list.")
-    for choice in itertools.product(*lists):
-        yield dict(zip(names, choice, strict=True))
+    if not isinstance(name, str) or name not in envs.ENVIRONMENTS:
+        raise ValueError(f"there is no environment {shown(name)}: it has to be one of {', '.join(envs.ENVIRONMENTS)}.")
+    return envs.make(name, **{key: value for key, value in entry.items() if key != "name"})
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
@@ -219,10 +283,12 @@ def run(
     pool of processes on this machine.
     """
     todo = cells(config)
-    check_writable(out / "x") if out.is_dir() else check_writable(out)
-    rows, failures = run_jobs(run_cell, todo, out / "cells", executor, workers, progress)
+    check_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     table = out / "table.parquet"
-    replace_file(table, _table([row for row in rows if row is not None], config))
+    with held(out):
+        rows, failures = run_jobs(run_cell, todo, out / "cells", executor, workers, progress)
+        replace_file(table, _table([row for row in rows if row is not None], config))
     return table, failures
 
 

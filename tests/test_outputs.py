@@ -1,0 +1,229 @@
+"""Where results are written: links are followed, modes are kept, pipes are refused, and two processes never write at once."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import anyreward as ar
+from anyreward import files
+from anyreward.cli import app
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and signals are a POSIX matter")
+CHAIN = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", "4")
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def small(path, seed=0, **options):
+    return ar.explore(ar.envs.double_chain(5), 4, max_episodes=50, seed=seed, checkpoint=path, **options)
+
+
+@posix
+def test_a_link_stays_a_link_and_what_it_points_to_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    link, target = tmp_path / "it.atlas", tmp_path / "there" / "real.atlas"
+    link.symlink_to(target)  # to nothing yet
+    atlas = small(link)
+    assert link.is_symlink()
+    assert ar.load(target) == atlas
+    small(link).save(link)
+    assert link.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["it.atlas", "there"]
+    assert os.listdir(tmp_path / "there") == ["real.atlas"]
+
+
+@posix
+@pytest.mark.parametrize("target", ["itself", "no-folder/real"])
+def test_a_link_that_leads_nowhere_is_refused(tmp_path, target):
+    link = tmp_path / "itself"
+    link.symlink_to(tmp_path / target)
+    with pytest.raises(ValueError, match=r"cannot be written: (it is a link that leads back|there is no folder .*no-folder)"):
+        files.replace_file(link, b"x")
+    assert link.is_symlink()
+    assert os.listdir(tmp_path) == ["itself"]
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
+def test_modes_are_kept_also_while_it_is_written(tmp_path, mode, monkeypatch):
+    path, seen = tmp_path / "it", []
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(stat.S_IMODE(os.stat(a).st_mode)), replace(a, b)))
+    files.replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert seen == [mode] == [stat.S_IMODE(path.stat().st_mode)]
+
+
+@posix
+def test_a_new_file_has_the_mode_of_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        files.replace_file(tmp_path / "it", b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "it").stat().st_mode) == 0o640
+
+
+@posix
+def test_pipes_and_devices_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    atlas = tmp_path / "it.atlas"
+    small(atlas)
+    begin = time.monotonic()
+    for arguments in (
+        (*CHAIN, "--max-episodes", 10, "--out", tmp_path / "pipe"),
+        ("plan", atlas, "--reward", "state == 3", "--out", tmp_path / "pipe"),
+        ("plan", atlas, "--reward", tmp_path / "pipe.npy"),
+        ("plan", atlas, "--reward", tmp_path / "zero.csv"),
+        ("info", tmp_path / "pipe"),
+        ("sweep", tmp_path / "pipe"),
+        ("explore", "FrozenLake-v1", "--horizon", 4, "--max-episodes", 5, "--action-masks", tmp_path / "pipe.npy", "--out", "x"),
+    ):
+        result = call(*arguments)
+        assert result.exit_code == 2, arguments
+        assert "pipe or a device" in result.stderr or "is there already" in result.stderr
+    assert time.monotonic() - begin < 20
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_what_is_too_large_is_not_read(tmp_path):
+    atlas = small(tmp_path / "it.atlas")
+    for name in ("large.csv", "large.json", "large.npy", "large.toml"):
+        with open(tmp_path / name, "wb") as file:
+            file.truncate(2**33)
+    from anyreward.experiments.sweep import load_config
+    from anyreward.reward_files import read_reward
+
+    for name in ("large.csv", "large.json", "large.npy"):
+        with pytest.raises(ValueError, match=r"is larger than \d+ MiB"):
+            read_reward(str(tmp_path / name), atlas.counts.setting)
+    with pytest.raises(ValueError, match=r"is larger than 0.25 MiB"):
+        load_config(tmp_path / "large.toml")
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from anyreward import files
+with files.held(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(100)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """A process that holds a file."""
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path / "it.atlas")], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_file_that_another_process_writes_is_refused_with_its_name(tmp_path, holder):
+    path = tmp_path / "it.atlas"
+    says = rf"it.atlas is being written by process {holder.pid} on .*, since 20.*: wait for it to end, or choose another name\."
+    with pytest.raises(ValueError, match=says):
+        small(path)
+    with pytest.raises(ValueError, match="is being written by process"):
+        ar.explore(ar.envs.double_chain(5), 4, max_episodes=5).save(path)
+    result = call(*CHAIN, "--max-episodes", 10, "--out", path)
+    assert result.exit_code == 2
+    assert f"being written by process {holder.pid}" in result.stderr
+    assert not path.exists()
+    small(tmp_path / "other.atlas")  # another file is free
+
+
+@posix
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
+def test_a_lock_dies_with_its_holder(tmp_path, holder, sign):
+    holder.send_signal(sign)
+    holder.wait()
+    small(tmp_path / "it.atlas")
+    assert os.listdir(tmp_path) == ["it.atlas"]
+
+
+def test_a_lock_is_for_one_call_at_a_time_also_in_one_process(tmp_path):
+    path, seen = tmp_path / "it.atlas", []
+
+    def meanwhile(episodes, epsilon):
+        if not seen:
+            with pytest.raises(ValueError, match=f"being written by process {os.getpid()} "):
+                small(path, seed=1)
+            seen.append(episodes)
+
+    small(path, progress=meanwhile)
+    assert seen
+    small(path)
+    assert os.listdir(tmp_path) == ["it.atlas"]
+
+
+@posix
+@pytest.mark.slow
+def test_two_runs_on_one_file_at_the_same_moment_never_both_go_on(tmp_path):
+    """Of eight processes that begin at once, each either has the file to itself or is told who has it."""
+    code = "import sys; from anyreward.cli import app; sys.stdin.readline(); app()"
+    arguments = [sys.executable, "-c", code, *CHAIN, "--max-episodes", "3000", "--record", "--out", str(tmp_path / "it.atlas")]
+    processes = [
+        subprocess.Popen([*arguments, "--seed", str(seed)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         stdout=subprocess.DEVNULL)
+        for seed in range(8)
+    ]  # fmt: skip
+    time.sleep(2)
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    errors = [process.communicate(timeout=200)[1] for process in processes]
+    codes = [process.returncode for process in processes]
+    assert codes.count(0) == 1
+    assert codes.count(2) == 7
+    for error in (error for error, code in zip(errors, codes, strict=True) if code):
+        assert "being written by process" in error or "is there already" in error or "another exploration" in error
+    seed = codes.index(0)
+    assert ar.load(tmp_path / "it.atlas").source["seed"] == seed
+    assert os.listdir(tmp_path) == ["it.atlas"]
+
+
+def test_a_folder_of_results_is_held_as_well(tmp_path):
+    from anyreward.experiments import reproduce, sweep
+
+    config = {
+        "name": "it",
+        "algorithms": ["random"],
+        "environments": [{"name": "double-chain", "length": 4}],
+        "parameters": {"horizon": 3, "max_episodes": 5},
+    }
+    out = tmp_path / "out"
+    out.mkdir()
+    with files.held(out):
+        for run in (lambda: sweep.run(config, out), lambda: reproduce.run(out)):
+            with pytest.raises(ValueError, match="is being written by process"):
+                run()
+    sweep.run(config, out)
+    assert sorted(os.listdir(out)) == ["cells", "table.parquet"]
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="it is not a folder"):
+        sweep.run(config, tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["\0", "x" * 300, "\ud800"])
+def test_names_that_no_file_can_have(name):
+    for action in (lambda: files.check_writable(Path(name)), lambda: files.read_file(Path(name), 10, "something")):
+        with pytest.raises(ValueError, match=r"cannot be (written|read): ") as caught:
+            action()
+        assert len(str(caught.value)) < 400
