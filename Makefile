@@ -1,10 +1,13 @@
 # make demo    set everything up and run the main job
 # make test    set everything up and run the tests
+# make torture    set everything up, attack the library for about an hour, and write docs/reliability.md
+# make newest    set everything up with the newest versions of all dependencies and run the tests
+# make pins    choose the versions of all dependencies again, with their hashes, within those that are pinned now
 # make reproduce    set everything up and run the paper's experiments with its budgets, less than half an hour on two cores
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test reproduce lint benchmark clean
+.PHONY: demo test reproduce torture newest pins lint benchmark clean
 
 demo: .venv/installed
 	$(BIN)/anyreward demo
@@ -14,6 +17,23 @@ test: .venv/installed
 
 reproduce: .venv/installed
 	$(BIN)/anyreward reproduce
+
+torture: .venv/installed
+	$(BIN)/python -m tests.torture
+
+newest:
+	$(PYTHON) -m venv --clear .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[dask,minari,dev]'
+	.venv-newest/bin/python -m pytest -n auto
+
+COMPILE := .venv-pins/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+
+pins:
+	$(PYTHON) -m venv .venv-pins
+	.venv-pins/bin/python -m pip install --quiet pip-tools
+	$(COMPILE) --output-file requirements.txt pyproject.toml
+	$(COMPILE) --output-file requirements-dev.txt --all-extras --constraint requirements.txt pyproject.toml
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -25,9 +45,9 @@ benchmark: .venv/installed
 
 .venv/installed: requirements.txt requirements-dev.txt pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-newest .venv-pins build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

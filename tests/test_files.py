@@ -1023,3 +1023,16 @@ def test_a_small_file_may_not_ask_for_a_long_horizon(good, tmp_path):
         with pytest.raises(ValueError, match=r"may ask for|valid atlas"):
             ar.load(tmp_path / "it")
         assert time.monotonic() - begin < 5
+
+
+def test_assumptions_are_sentences_and_a_format_is_what_it_says(good, tmp_path):
+    path, _, _ = good
+    for change, says in (
+        (lambda about: about["certificate"].update(assumed="letters"), "its certificate is damaged"),
+        (lambda about: about.update(format=2), "it says that it has format 2, but has entries of a later one"),
+    ):
+        columns, about, arrays = parts_of(path)
+        change(about)
+        files.write(tmp_path / "it", columns, about, arrays)
+        with pytest.raises(ValueError, match=says):
+            ar.load(tmp_path / "it")

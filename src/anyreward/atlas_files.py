@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import files
+from ._checks import checked_array
 from .atlas import Atlas, after_ends
 from .certificate import OBSERVED, Certificate, certify
 from .counts import COLUMNS, Counts
@@ -27,6 +28,7 @@ from .rewards import ArrivalReward
 from .setting import Setting
 
 FORMAT = 3
+NEW = {"added", "pooled", "recorded"}  # entries that earlier formats did not have
 MOST_CELLS, MOST_STEPS = 2**25, 2**16  # that a small file may ask for: time and memory follow from them
 
 
@@ -71,6 +73,8 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
     try:
         if about["format"] > FORMAT:
             raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
+        if about["format"] < FORMAT and NEW & set(about):
+            raise ValueError(f"it says that it has format {about['format']}, but has entries of a later one.")
         certificate = Certificate.from_dict(about["certificate"])
         setting = certificate.setting
         size = path.stat().st_size
@@ -186,26 +190,18 @@ def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray |
     """What `reward_arrays` gave, if a file has it, checked."""
     S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
     if "reward.values" in arrays:
-        values = arrays["reward.values"]
-        if values.dtype.kind != "f" or values.shape not in ((1, S, A), (H, S, A)) or not ((values >= 0) & (values <= 1)).all():
-            raise ValueError("its reward is damaged.")
-        return np.broadcast_to(values, (H, S, A))
+        steps = H if len(arrays["reward.values"]) == H else 1
+        return np.broadcast_to(checked_array(arrays["reward.values"], float, (steps, S, A), "its reward is", 0, 1), (H, S, A))
     if "reward.pay" not in arrays:
         return None
-    steps, pointer, target, pay = (arrays[f"reward.{name}"] for name in ("steps", "pointer", "target", "pay"))
-    right = steps.shape == (1,) and steps[0] in (1, H) and pointer.shape == (int(steps[0]) * S * A + 1,)
-    right = (
-        right
-        and [x.dtype.kind for x in (pointer, target, pay)] == ["i", "i", "f"]
-        and target.shape == pay.shape == (pointer[-1],)
-    )
-    right = right and pointer[0] == 0 and bool((np.diff(pointer) >= 0).all() and ((target >= 0) & (target < S)).all())
-    if not right or not ((pay >= 0) & (pay <= 1)).all():
+    steps = int(checked_array(arrays["reward.steps"], np.int64, (1,), "its reward is", 1, H)[0])
+    pay = checked_array(arrays["reward.pay"], float, (None,), "its reward is", 0, 1)
+    target = checked_array(arrays["reward.target"], np.int64, pay.shape, "its reward is", 0, S - 1)
+    pointer = checked_array(arrays["reward.pointer"], np.int64, (steps * S * A + 1,), "its reward is", 0, len(pay))
+    right = steps in (1, H) and pointer[0] == 0 and pointer[-1] == len(pay) and bool((np.diff(pointer) >= 0).all())
+    if not right or (np.diff(np.repeat(np.arange(len(pointer) - 1), np.diff(pointer)) * S + target) <= 0).any():
         raise ValueError("its reward is damaged.")
-    keys = np.repeat(np.arange(len(pointer) - 1), np.diff(pointer)) * S + target
-    if (np.diff(keys) <= 0).any():
-        raise ValueError("its reward is damaged.")
-    return ArrivalReward((int(steps[0]), S, A, H), *(np.ascontiguousarray(x) for x in (pointer, target, pay)))
+    return ArrivalReward((steps, S, A, H), pointer, target, pay)
 
 
 def checked_runs(runs: Any) -> tuple[str, ...]:

@@ -124,9 +124,11 @@ class Certificate:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Certificate:
         setting, low_high = Setting(**fields["setting"]), fields["reward_range"]  # lists in a file are tuples again in a setting
-        assumed = tuple(fields.get("assumed", ()))
+        assumed = fields.get("assumed", ())
+        if not isinstance(assumed, list | tuple):  # the letters of a text are no sentences
+            raise ValueError("its certificate is damaged.")
         ends = (float(low_high[0]), float(low_high[1]))
-        certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": assumed})
+        certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": tuple(assumed)})
         certificate._check_fields()
         return certificate
 

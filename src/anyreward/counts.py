@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import kernels
+from ._checks import checked_array
 from .evidence import check_evidence
 from .setting import Setting, as_list, listed, whole_number
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .kernels.table import Table
 
 COLUMNS = ("h", "s", "a", "next", "count")
+DAMAGED = "its counts are"
 MOST = 2**53  # the largest count that is exact as a float
 
 
@@ -245,7 +247,7 @@ class Counts:
             raise ValueError("an episode starts where episodes end.")
         if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
             raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
-        evidence = np.asarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
+        evidence = np.ascontiguousarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
         if evidence.shape != (len(flows),):
             raise ValueError(
                 f"the column 'evidence' has shape {evidence.shape}: it needs a number for each of {len(flows)} rows."
@@ -436,21 +438,13 @@ class Counts:
     def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
         """The counts that `state` was taken of. What is not such a state is refused."""
         counts = cls(setting, transfer)
-        nodes, edges, values = (np.ascontiguousarray(state[name]) for name in ("nodes", "edges", "values"))
-        shapes = ((len(nodes), 2), (len(edges), 2), (len(edges), 3))
-        kinds = all(array.dtype == kind for array, kind in zip((nodes, edges, values), (np.int64, np.int64, float), strict=True))
-        known = state["known"]
-        kinds = kinds and known.dtype == np.int64
-        if not kinds or (nodes.shape, edges.shape, values.shape) != shapes or known.ndim != 2 or known.shape[1] != 2:
-            raise ValueError("its counts are damaged.")
-        counts.declare(known)
+        nodes, edges = (checked_array(state[name], np.int64, (None, 2), DAMAGED, 0) for name in ("nodes", "edges"))
+        values = checked_array(state["values"], float, (len(edges), 3), DAMAGED)
+        counts.declare(checked_array(state["known"], np.int64, (None, 2), DAMAGED, 0))
         counts.reserve(len(nodes) + len(edges))
         if not kernels.table.rebuild(counts._table, setting.n_actions, nodes, edges, values):
-            raise ValueError("its counts are damaged.")
-        booked_at = state["booked_at"]
-        if booked_at.shape != (1,) or booked_at.dtype != np.int64 or not 0 <= booked_at[0] <= counts.episodes:
-            raise ValueError("its counts are damaged.")
-        counts._booked_at = int(booked_at[0])
+            raise ValueError(f"{DAMAGED} damaged.")
+        counts._booked_at = int(checked_array(state["booked_at"], np.int64, (1,), DAMAGED, 0, counts.episodes)[0])
         if counts._pool is not None:
             move = edges[:, 0] >= setting.n_actions
             row, target, booked = edges[move, 0], edges[move, 1], values[move, 1].astype(np.int64)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import kernels
+from ._checks import checked_array
 from .counts import Counts, grown
 
 if TYPE_CHECKING:
@@ -93,12 +94,9 @@ class Index:
         """Takes up an index of these counts that `state` gave."""
         self.plan()  # for what depends on the counts alone
         N, A, g = int(self.counts._table.used[0]), self.rule.n_actions, self._greedy
-        Q, settled, unvisited = state["Q"], state["settled"], state["unvisited"]
-        right = Q.shape == (len(g.Q), N * A) and settled.shape == (len(g.Q), N) and unvisited.shape == g.unvisited.shape
-        if not right or np.isnan(Q).any() or np.isnan(unvisited).any():
-            raise ValueError("its index is damaged.")
-        if settled.dtype != np.uint8:
-            raise ValueError("its index is damaged.")
+        Q = checked_array(state["Q"], float, (len(g.Q), N * A), "its index is")
+        unvisited = checked_array(state["unvisited"], float, g.unvisited.shape, "its index is")
+        settled = checked_array(state["settled"], np.uint8, (len(g.Q), N), "its index is")
         for array in (g.Q, g.V, g.settled):  # whatever was there before
             array[:] = 0
         g.Q[:, : N * A], g.unvisited[:] = Q, unvisited

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import kernels
+from ._checks import checked_array
 from .rewards import ArrivalReward
 from .setting import Setting
 
 FALSE_ALARM = 1e-6  # the probability that data are said to contradict an assumption that is true
+DAMAGED = "the table of observed rewards is"
 PAID = ("payments", "paid", "least", "most")  # of each transition: how often, in all, the least and the most
 
 
@@ -147,16 +149,10 @@ class Paid:
     def from_arrays(cls, keys: np.ndarray, values: np.ndarray, setting: Setting, pooled: bool = False) -> Paid:
         """What `arrays` gave. What cannot be that is refused."""
         S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
-        if (
-            keys.ndim != 2
-            or keys.shape[1] != 4
-            or keys.dtype.kind != "i"
-            or values.shape != keys.shape
-            or values.dtype.kind != "f"
-        ):
-            raise ValueError("the table of observed rewards is damaged.")
-        if ((keys < 0) | (keys >= [H, S, A, S])).any() or len(np.unique(keys, axis=0)) < len(keys):
-            raise ValueError("the table of observed rewards is damaged.")
+        keys = checked_array(keys, np.int64, (None, 4), DAMAGED, 0, np.array([H, S, A, S]) - 1)
+        values = checked_array(values, float, keys.shape, DAMAGED)
+        if len(np.unique(keys, axis=0)) < len(keys):
+            raise ValueError(f"{DAMAGED} damaged.")
         return cls._checked(keys, values, pooled)
 
     @classmethod
@@ -172,7 +168,7 @@ class Paid:
         right = np.isfinite(values).all() and (times >= 0).all() and (times == np.floor(times)).all() and (least <= most).all()
         slack = 1e-9 * times * np.maximum(np.abs(least), np.abs(most))
         if not right or ((paid < least * times - slack) | (paid > most * times + slack))[times > 0].any():
-            raise ValueError("the table of observed rewards is damaged.")
+            raise ValueError(f"{DAMAGED} damaged.")
         self = cls(pooled)
         for key, entry in zip(keys.tolist(), values.tolist(), strict=True):
             if entry[0] > 0:

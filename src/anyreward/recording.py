@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._checks import checked_array
 from .counts import COLUMNS, Counts
 from .paid import Paid
 from .setting import Setting
+
+DAMAGED = "its recording is"
+MOST_PAID = float(np.finfo(float).max)
 
 
 class Recording(NamedTuple):
@@ -23,20 +27,19 @@ class Recording(NamedTuple):
     def check(self, setting: Setting, episodes: int) -> None:
         """Raises if this is no recording of that many episodes of a setting."""
         B, H = episodes, setting.horizon
-        shapes = ((B, H + 1), (B, H), (B, H), (B,), (B,))
-        right = [part.shape for part in self] == list(shapes) and "".join(part.dtype.kind for part in self) == "iifiu"
-        tops = ((self.states, 0, setting.n_outcomes - 1), (self.actions, 0, setting.n_actions - 1), (self.lengths, 1, H))
-        if right:
-            n = self.lengths[:, None]
-            after = self.states[np.arange(B)[:, None], np.minimum(np.arange(H + 1)[None], n)]
-            right = bool((self.terminated <= 1).all() and (self.states == after).all())  # it stays where it ended
-        if not right or not np.isfinite(self.rewards).all() or any(((x < low) | (x > top)).any() for x, low, top in tops):
-            raise ValueError("its recording is damaged.")
+        states = checked_array(self.states, np.int32, (B, H + 1), DAMAGED, 0, setting.n_outcomes - 1)
+        checked_array(self.actions, np.int32, (B, H), DAMAGED, 0, setting.n_actions - 1)
+        checked_array(self.rewards, float, (B, H), DAMAGED, -MOST_PAID, MOST_PAID)
+        lengths = checked_array(self.lengths, np.int32, (B,), DAMAGED, 1, H)
+        checked_array(self.terminated, np.uint8, (B,), DAMAGED, 0, 1)
+        after = states[np.arange(B)[:, None], np.minimum(np.arange(H + 1)[None], lengths[:, None])]
+        if not (states == after).all():  # it stays where it ended
+            raise ValueError(f"{DAMAGED} damaged.")
 
     def check_counts(self, counts: Counts, runs: tuple[int, ...]) -> None:
         """Raises if counting these episodes, run by run, does not give these counts and their evidence."""
         if sum(runs) != len(self.states) or min(runs, default=0) < 0:
-            raise ValueError("its recording is damaged.")
+            raise ValueError(f"{DAMAGED} damaged.")
         again = Counts(counts.setting, counts.transfer)
         again.declare(counts.told())
         again.runs = 0

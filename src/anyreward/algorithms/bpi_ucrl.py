@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
+from .._checks import checked_array
 from ..bounds import PaperBound, TightBound, bound_options, relevant_laws
 from ..certificate import OBSERVED, Certificate, fingerprint
 from ..counts import Counts, grown
@@ -274,12 +275,9 @@ class BPIUCRL(Explorer):
         places = [(getattr(sides, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
         places += [(getattr(self._known, name)[: N * A], name) for name in ("total", "up", "lo")]
         for place, name in [*places, (sides.far, "far")]:
-            if state[name].shape != place.shape or np.isnan(state[name]).any():
-                raise ValueError("its indices are damaged.")
-            place[...] = state[name]
-        if state["settled"].shape != (len(sides.V), N) or state["settled"].dtype != np.uint8:
-            raise ValueError("its indices are damaged.")
-        kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, state["settled"])
+            place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are")
+        settled = checked_array(state["settled"], np.uint8, (len(sides.V), N), "its indices are")
+        kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, settled)
         self._verify()
 
     def _verify(self) -> None:

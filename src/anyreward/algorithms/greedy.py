@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
+from .._checks import checked_array
 from ..index import Index
 from ..setting import Setting
 from .explorer import Explorer
@@ -84,10 +85,7 @@ class GreedyExplorer(Explorer):
         super().restore(state)
         self._index.counts = self.counts
         self._index.restore(state)
-        planned_at = state["planned_at"]
-        if planned_at.shape != (1,) or planned_at.dtype != np.int64 or not 0 <= planned_at[0] <= self.episodes:
-            raise ValueError("its schedule is damaged.")
-        self._planned_at = int(planned_at[0])
+        self._planned_at = int(checked_array(state["planned_at"], np.int64, (1,), "its schedule is", 0, self.episodes)[0])
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         self._index.learn(states, actions, self._schedule)

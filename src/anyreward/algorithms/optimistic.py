@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from .._checks import checked_array
 from ..counts import grown
 from ..index import NOTHING
 from ..mdp import TabularMDP
@@ -199,12 +200,9 @@ class OptimisticExplorer(Explorer):
             array[...] = 0
         places = [(v[:, : N * A if k == "Q_lo" else N], k) for k, v in self._indices._asdict().items()]
         for place, name in [*places, (greedy.Q[:, : N * A], "Q")]:
-            if state[name].shape != place.shape or np.isnan(state[name]).any():
-                raise ValueError("its index is damaged.")
-            place[...] = state[name]
-        if state["settled"].shape != (len(greedy.V), N) or state["settled"].dtype != np.uint8:
-            raise ValueError("its index is damaged.")
-        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.settled, A, N, state["settled"])
+            place[...] = checked_array(state[name], float, place.shape, "its index is")
+        settled = checked_array(state["settled"], np.uint8, (len(greedy.V), N), "its index is")
+        kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.settled, A, N, settled)
         kernels.optimism.renew_all(self.counts._table, self._rows, self._rule)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
+from .._checks import checked_array
 from ..counts import grown
 from ..rewards import Reward
 from ..setting import Setting, positive
@@ -106,10 +107,9 @@ class PhasedUCRL(BPIUCRL):
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
         N, A = int(self.counts._table.used[0]), self.setting.n_actions
-        if state["started"].shape != (N * A,) or state["started"].dtype != np.int64:
-            raise ValueError("its phase is damaged.")
+        started = checked_array(state["started"], np.int64, (N * A,), "its phase is")
         self._started[:] = 0
-        self._started[: N * A] = state["started"]
+        self._started[: N * A] = started
 
     @property
     def own_epsilon(self) -> float | None:
