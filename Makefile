@@ -29,11 +29,15 @@ newest:
 COMPILE := .venv-pins/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
+PINNED := \# The versions of everything that is installed, with the hashes of their files. `make pins` writes this.
+
 pins:
 	$(PYTHON) -m venv .venv-pins
 	.venv-pins/bin/python -m pip install --quiet pip-tools
 	$(COMPILE) --output-file requirements.txt pyproject.toml
 	$(COMPILE) --output-file requirements-dev.txt --all-extras --constraint requirements.txt pyproject.toml
+	for file in requirements.txt requirements-dev.txt; do \
+		{ echo "$(PINNED)"; cat $$file; } > .$$file && mv .$$file $$file; done
 
 lint: .venv/installed
 	$(BIN)/ruff check .
