@@ -29,7 +29,7 @@ newest:
 COMPILE := .venv-pins/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
-PINNED := \# The versions of everything that is installed, with the hashes of their files. `make pins` writes this.
+PINNED := \# The versions of everything that is installed, with the hashes of their files. Written by: make pins
 
 pins:
 	$(PYTHON) -m venv .venv-pins

@@ -1,6 +1,8 @@
 """What an environment answers is checked, and it may be given a time to answer."""
 
 import functools
+import gc
+import threading
 import time
 
 import numpy as np
@@ -89,6 +91,17 @@ def test_a_timeout_that_is_not_needed_changes_nothing():
         ar.explore(Tabular(transitions(S, A)), H, max_episodes=60, step_timeout=0)
     with pytest.raises(ValueError, match="step_timeout is for Gymnasium environments"):
         ar.explore(ar.envs.double_chain(5), H, max_episodes=60, step_timeout=1)
+
+
+def test_its_thread_ends_with_it():
+    before = threading.active_count()
+    for _ in range(5):
+        ar.explore(Tabular(transitions(S, A)), H, max_episodes=10, step_timeout=5)
+    gc.collect()
+    end = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
 
 
 def test_a_call_after_one_that_hangs_is_refused_at_once():

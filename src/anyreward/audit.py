@@ -31,10 +31,10 @@ import numpy as np
 from . import envs
 from .forecast import episodes_for
 from .mdp import TabularMDP
-from .observations import Binned, Bins, Indexed
+from .observations import Binned, Bins, Indexed, described
 from .paid import Paid
 from .progress import is_shown
-from .simulator import EnvironmentFailure, Simulator, checked_mask, make, time_limit
+from .simulator import EnvironmentFailure, Simulator, checked_mask, in_short, make, time_limit
 from .words import console, plain, verbatim
 
 STEPS = 5_000
@@ -242,8 +242,9 @@ def audited(
         except ValueError:
             raise
         except (Exception, SystemExit) as problem:
-            what = f"{type(problem).__name__}, {' '.join(str(problem).split())[:300].rstrip('.')}"
-            raise EnvironmentFailure(f"{probe.name} failed while it was looked at, before it was explored: {what}.") from problem
+            raise EnvironmentFailure(
+                f"{probe.name} failed while it was looked at, before it was explored: {in_short(problem)}."
+            ) from problem
     mixed = bool(play.alive & play.ended)
     simulator.name = probe.name
     notes = []
@@ -297,7 +298,7 @@ def audited(
         markov=min(1.0, exp(-min(markov, 700.0))) if markov > 0 else 1.0,
         stationary=min(1.0, exp(-min(same, 700.0))) if same > 0 else 1.0,
         pooled=stationary,
-        kind=kinds.get(type(probe.observations), str(made.observation_space)),
+        kind=kinds.get(type(probe.observations), described(made.observation_space)),
         warnings=notes,
         _ended=ended,
         _transitions=flat,
@@ -338,7 +339,7 @@ class _Play:
 
 def _play(probe: Simulator, steps: int, seed: int) -> _Play:
     """Random episodes. What followed is the number of a state, or beyond all numbers if the episode ended there."""
-    calls, encode, play = probe.calls, probe.observations.encode, _Play()
+    calls, encode, play = probe.calls, probe.encode, _Play()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
     observation, info = calls.reset(int(rng.integers(2**62)))
     while len(play.steps) < steps:

@@ -21,7 +21,7 @@ from . import kernels
 from .confidence import paper_beta, paper_rule
 from .counts import Counts
 from .index import Index
-from .setting import Setting, nearest, probability, whole_number
+from .setting import Setting, nearest, probability, shown, truth, whole_number
 
 THRESHOLDS = ("paper", "support")
 SEARCH = (20, 12)  # scales of multipliers that are tried, each half the one before; steps of refinement from the best
@@ -126,8 +126,10 @@ class TightBound:
     def __post_init__(self) -> None:
         if self.max_successors is not None and whole_number(self.max_successors, "max_successors") < 1:
             raise ValueError(f"max_successors is {self.max_successors}: it has to be at least 1.")
+        for name in ("transfer", "trajectory", "exact_tv"):
+            object.__setattr__(self, name, truth(getattr(self, name), name))
         if self.threshold not in THRESHOLDS:
-            raise ValueError(f"threshold is {self.threshold!r}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
+            raise ValueError(f"threshold is {shown(self.threshold)}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
 
     def __call__(self, counts: Counts, delta: float) -> float:
         return self.details(counts, delta).value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -52,9 +53,10 @@ class _InTime:
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._late = seconds, False
-        self._calls: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name="environment", daemon=True).start()
+        threading.Thread(target=_work, args=(self._calls, self._answers), name="environment", daemon=True).start()
+        weakref.finalize(self, self._calls.put, None)  # the thread ends when nobody can call any more
 
     def __call__(self, function: Callable[[], Any]) -> Any:
         if not self._late:
@@ -70,10 +72,13 @@ class _InTime:
             return answer
         raise TimeoutError("an earlier call has not returned yet")
 
-    def _work(self) -> None:
-        while True:
-            function = self._calls.get()
-            try:
-                self._answers.put((function(), None))
-            except BaseException as problem:  # it is raised where the call came from
-                self._answers.put((None, problem))
+
+def _work(
+    calls: queue.SimpleQueue[Callable[[], Any] | None], answers: queue.SimpleQueue[tuple[Any, BaseException | None]]
+) -> None:
+    while (function := calls.get()) is not None:
+        try:
+            answers.put((function(), None))
+        except BaseException as problem:  # it is raised where the call came from
+            answers.put((None, problem))
+        del function  # or the environment would be kept

@@ -82,7 +82,7 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
                 command(*args, **kwargs)
             except ValueError as problem:
                 notes = " ".join(getattr(problem, "__notes__", ()))
-                typer.echo(plain(f"error: {problem} {notes}".rstrip()), err=True)
+                typer.echo(plain(f"error: {problem} {notes}".rstrip().replace("\n", "\\n")), err=True)
                 raise typer.Exit(2) from None
             except Interrupted as problem:
                 text = str(problem).replace("the same call goes", "the same command with --resume goes")

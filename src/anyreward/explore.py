@@ -143,6 +143,8 @@ def explore(
     most = check_episodes(max_episodes, horizon)
     delta, kind = probability(delta, "delta"), _explorer_class(algorithm)
     path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and not path.is_absolute():
+        path = Path.cwd() / path  # which an environment may change
     if checkpoint_every is not None and path is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
     pace = 10.0 if checkpoint_every is None else real_number(checkpoint_every, "checkpoint_every")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .setting import whole_number
+from .setting import MOST_NODES, shown, whole_number
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -170,21 +170,39 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
     """The numbering of a space."""
     from gymnasium import spaces
 
-    finite = _finite(space)
+    try:
+        finite = _finite(space)
+    except RecursionError:
+        raise ValueError(f"the {name} space is nested too deeply.") from None
     if finite is not None and max_states is None and bins is None:
-        return finite
+        return of_sane_size(finite, name)
     if bins is not None:
         if not isinstance(space, spaces.Box):
-            raise ValueError(f"bins are for a Box, but the {name} space is {space}: leave them out.")
-        return Binned(space, bins)
+            raise ValueError(f"bins are for a Box, but the {name} space is {described(space)}: leave them out.")
+        return of_sane_size(Binned(space, bins), name)
     if max_states is not None:
-        return Indexed(max_states)
+        return of_sane_size(Indexed(max_states), name)
     if isinstance(space, spaces.Box):
         raise ValueError(
-            f"the {name} space is {space}: give bins=, one entry for each of its {int(np.prod(space.shape))} dimensions, "
-            "or max_states= if it has only so many different values."
+            f"the {name} space is {described(space)}: give bins=, one entry for each of its "
+            f"{int(np.prod(space.shape))} dimensions, or max_states= if it has only so many different values."
         )
-    raise ValueError(f"the {name} space is {space}, whose size is unknown: give max_states=, more than it can have.")
+    raise ValueError(f"the {name} space is {described(space)}, whose size is unknown: give max_states=, more than it can have.")
+
+
+def of_sane_size(numbering: Codec, name: str) -> Codec:
+    """A numbering, if there is memory for a mark on each number."""
+    if numbering.size > MOST_NODES:
+        raise ValueError(
+            f"the {name} space has {numbering.size:,} values: no more than {MOST_NODES:,} can be numbered. "
+            "Use bins, or max_states if only a few of them occur."
+        )
+    return numbering
+
+
+def described(space: Any) -> str:
+    """A space in words."""
+    return " ".join(shown(space).split())
 
 
 def _finite(space: Any) -> Codec | None:

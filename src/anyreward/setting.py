@@ -73,11 +73,8 @@ class Setting:
             raise ValueError(
                 f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}, or None."
             )
-        if max(self.horizon, self.n_outcomes * self.n_actions) > MOST_NODES:
-            raise ValueError(
-                f"{self.n_outcomes} states with {self.n_actions} actions and {self.horizon} steps are too many: "
-                "the pairs of states and actions, and the steps, have to stay below 2^31."
-            )
+        if max(self.horizon, self.n_actions) > MOST_NODES:
+            raise ValueError(f"{self.n_actions} actions and {self.horizon} steps are too many: both have to stay below 2^31.")
         if self.layers * self.n_outcomes > MOST_NODES:
             raise ValueError(
                 f"{self.layers} layers of {self.n_outcomes} states are too many: their product has to stay below 2^31."
@@ -196,7 +193,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def shown(value: Any) -> str:
     """A value as an error shows it: not longer than a line."""
-    text = repr(value) if not isinstance(value, str) or len(value) <= 200 else repr(value[:200])
+    try:
+        text = repr(value) if not isinstance(value, str) or len(value) <= 200 else repr(value[:200])
+    except Exception:  # of somebody else's object, or one that is nested too deeply
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

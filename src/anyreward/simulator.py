@@ -28,7 +28,8 @@ import numpy as np
 from .calls import Calls
 from .observations import Binned, Bins, Codec, Indexed, codec
 from .paid import Paid
-from .setting import TERMINALS, Setting, whole_number
+from .setting import TERMINALS, Setting, shown, whole_number
+from .words import plain
 
 if TYPE_CHECKING:
     from .counts import Counts
@@ -86,7 +87,8 @@ class Simulator:
             raise ValueError(f"horizon is {self.horizon}: it has to be at least 1.")
         if terminal not in TERMINALS:
             raise ValueError(f"terminal is {terminal!r}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
-        self.env, self.name = make(env, env_args)
+        self.env, name = make(env, env_args)
+        self.name = plain(name)
         self.calls = Calls(self.env, step_timeout)
         self.terminal = terminal
         self.observations: Codec = codec(self.env.observation_space, bins, max_states)
@@ -143,7 +145,7 @@ class Simulator:
 
         What the environment tells about its states on the way is declared to `counts`.
         """
-        calls, encode, decode, H = self.calls, self.observations.encode, self.actions.decode, self.horizon
+        calls, encode, decode, H = self.calls, self.encode, self.actions.decode, self.horizon
         if t % BLOCK == 0 or self._fresh:
             words = np.random.SeedSequence(seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
             self._fresh = False
@@ -194,6 +196,17 @@ class Simulator:
             rewards += [0.0] * (H - played)
         return np.array(states, np.int64), np.array(actions, np.int64), np.array(rewards)
 
+    def encode(self, observation: Any) -> int:
+        """The number of an observation."""
+        try:
+            return self.observations.encode(observation)
+        except Exception as problem:  # whatever a strange object raises when it is looked at
+            if isinstance(problem, ValueError) and str(problem).endswith("."):
+                raise
+            raise ValueError(
+                f"{self.name} gave the observation {shown(observation)}, which is not in its space: {in_short(problem)}."
+            ) from problem
+
     def keep(self) -> None:
         """Takes the last episode into what was paid and recorded, once it has been learnt from: not if it was refused."""
         states, actions, rewards, _ = self._last
@@ -208,9 +221,7 @@ class Simulator:
 
     def _failure(self, problem: BaseException, t: int, doing: str) -> EnvironmentFailure:
         self._fresh = True
-        what = " ".join(str(problem).split())[:300]
-        what = f"{type(problem).__name__}, {what.rstrip('.')}"
-        return EnvironmentFailure(f"{self.name} failed in episode {t}, {doing}: {what}.")
+        return EnvironmentFailure(f"{self.name} failed in episode {t}, {doing}: {in_short(problem)}.")
 
     def _meet(self, s: int, info: dict[str, Any], counts: Counts) -> None:
         """Takes note of a state that is met alive, before it is counted."""
@@ -253,7 +264,7 @@ class Simulator:
     def _end(self, observation: Any, counts: Counts) -> int:
         if self.terminal == "end":
             return self.n_states - 1
-        s = self.observations.encode(observation)
+        s = self.encode(observation)
         if self.terminal == "outcome":
             return self.n_states + s
         if s not in self._ended:
@@ -308,6 +319,15 @@ class Simulator:
             if isinstance(shape, tuple) and len(shape) == 2 and int(np.prod(shape)) == self.observations.size:
                 return int(shape[0]), int(shape[1])
         return None
+
+
+def in_short(problem: BaseException) -> str:
+    """An exception of somebody else's program, in one line."""
+    try:
+        what = " ".join(str(problem).split())[:300].rstrip(".")
+    except Exception:  # some cannot even be printed
+        what = ""
+    return plain(f"{type(problem).__name__}, {what}" if what else type(problem).__name__)
 
 
 def all_legal(n_actions: int) -> bytes:

@@ -101,7 +101,11 @@ class Environment:
     def __init__(self, simulator: Simulator, setting: Setting, seed: int, record: bool, alarms: Sequence[str] = ()) -> None:
         self.simulator, self.setting, self.seed, self.name = simulator, setting, seed, simulator.name
         made = written(simulator.env)
-        text = f"{simulator.name} {made} {simulator.env.observation_space} {simulator.terminal} {simulator.observations}"
+        try:
+            space = str(simulator.env.observation_space)
+        except Exception:  # it is nested too deeply, or somebody's own
+            space = type(simulator.env.observation_space).__name__
+        text = f"{simulator.name} {made} {space} {simulator.terminal} {simulator.observations}"
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         self.origin = self.fingerprint if made else None
         simulator.record = [] if record else None

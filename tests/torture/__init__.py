@@ -1,4 +1,4 @@
-"""Attacks on the library, by the thousand: `make torture` runs all of them and writes `docs/reliability.md`; CI runs a seeded part.
+"""Attacks on the library, by the thousand: `make torture` runs them all and writes `docs/reliability.md`; CI runs a seeded part.
 
 Each attack keeps one promise to the test: it makes a number of hostile things, hands them to the library, and counts what should
 never happen: a crash of the process, another exception than a ValueError of one sentence, time or memory beyond a limit, a
@@ -50,7 +50,9 @@ def one_sentence(problem: BaseException) -> None:
         raise Broken(f"its error is not one sentence: {text[:300]!r}")
 
 
-def in_processes(tally: Tally, tries: Iterable[int], attempt: Callable[[int], str], tick: Callable[[int], None], batch: int = 200) -> Tally:
+def in_processes(
+    tally: Tally, tries: Iterable[int], attempt: Callable[[int], str], tick: Callable[[int], None], batch: int = 200
+) -> Tally:
     """Runs `attempt` on every number, in batches of forked processes that may crash; it returns what came of it, in a word.
 
     Whatever it raises is a failure, but for a ValueError of one sentence, which is the word "refused".

@@ -74,7 +74,9 @@ def change_text(rng: np.random.Generator, about: dict[str, Any], other: dict[str
                 there = there[part]
             holder[key] = there
     elif kind == 3 and isinstance(holder[key], int | float) and not isinstance(holder[key], bool):
-        holder[key] = holder[key] * float(rng.choice([0.5, 2, 1e-6, -1])) if rng.random() < 0.5 else holder[key] + int(rng.choice([-1, 1]))
+        holder[key] = (
+            holder[key] * float(rng.choice([0.5, 2, 1e-6, -1])) if rng.random() < 0.5 else holder[key] + int(rng.choice([-1, 1]))
+        )
     elif kind == 4 and isinstance(holder[key], list):
         holder[key] = [holder[key][::-1], holder[key] * 2, holder[key][:-1], [holder[key]]][int(rng.integers(4))]
     else:
@@ -150,9 +152,10 @@ def use(path: Path, call: Callable[[], Any] | None) -> str:
         if certificate.every_reward:
             if not certificate.check(counts):
                 raise Broken("a certificate was taken that does not follow from the counts")
-        elif certificate.reward == OBSERVED or atlas.reward is None:
-            if certificate.met or not certificate.claimed or "claimed by the file" not in str(certificate):
-                raise Broken("what a file claims without proof is not shown as a claim")
+        elif (certificate.reward == OBSERVED or atlas.reward is None) and (
+            certificate.met or not certificate.claimed or "claimed by the file" not in str(certificate)
+        ):
+            raise Broken("what a file claims without proof is not shown as a claim")
         if not 0 <= certificate.epsilon < np.inf or (certificate.met and certificate.epsilon > (certificate.target or 0)):
             raise Broken(f"epsilon {certificate.epsilon} for {certificate.target}, met: {certificate.met}")
         str(certificate), repr(atlas), certificate.assumptions

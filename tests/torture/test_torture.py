@@ -1,0 +1,14 @@
+"""A seeded part of every attack; `make torture` runs the rest."""
+
+import pytest
+
+from .__main__ import ATTACKS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKS)
+def test_nothing_breaks(name, tmp_path):
+    attack, _, tries = ATTACKS[name]
+    tally = attack(tries, 1, tmp_path, lambda n: None)
+    assert not tally.failures, "\n".join(tally.failures[:20])
+    assert tally.tries >= min(tries, 5)
