@@ -1,9 +1,14 @@
 """Where compiled code is cached, and what happens where that is not possible."""
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from anyreward.kernels import compiled
 
 SCRIPT = "from anyreward import kernels; print(kernels.radii.psi_mean(0.25, 8.0))"
 
@@ -39,3 +44,17 @@ def test_without_a_place_for_the_cache_it_works_all_the_same(tmp_path):
     assert float(value) > 0
     assert said.count("compiled code cannot be cached where it should be") == 1
     assert not list(tmp_path.rglob("*.nbi"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners and modes are a POSIX matter")
+@pytest.mark.parametrize(("mode", "ours"), [(0o700, True), (0o755, True), (0o777, False), (0o720, False)])
+def test_a_folder_that_others_can_write_to_is_no_place_for_code(tmp_path, mode, ours):
+    """Numba unpickles what lies in its cache: whoever writes there runs code as us."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert compiled._is_ours(str(folder)) == ours
+    (tmp_path / "link").symlink_to(folder)
+    assert not compiled._is_ours(str(tmp_path / "link"))
+    assert compiled._is_ours(str(tmp_path / "new"))
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700

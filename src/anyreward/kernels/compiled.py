@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import stat
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -32,7 +33,9 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
         beside = str(HERE / "__pycache__") if os.access(HERE, os.W_OK) else ""  # else Numba finds a place of its own
         elsewhere = os.path.join(tempfile.gettempdir(), f"anyreward-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
         try:
-            for folder in (given or beside, elsewhere):
+            for folder in (given or beside, elsewhere if _is_ours(elsewhere) else None):
+                if folder is None:
+                    continue
                 numba.config.CACHE_DIR = os.path.join(folder, f"anyreward-{VERSION}") if folder else given
                 try:
                     dispatcher = numba.njit(cache=True, error_model="numpy", **options)(function)
@@ -45,6 +48,19 @@ def _cached(**options: Any) -> Callable[[Any], Any]:
         return numba.njit(error_model="numpy", **options)(function)
 
     return decorate
+
+
+@functools.cache
+def _is_ours(folder: str) -> bool:
+    """Whether a folder among everybody's temporary files, made if need be, is ours alone: what lies there is run."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        about = os.lstat(folder)
+        return stat.S_ISDIR(about.st_mode) and (
+            not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)
+        )
+    except OSError:
+        return False
 
 
 @functools.cache
