@@ -57,3 +57,10 @@ def data(draw, max_episodes=40):
 
 deltas = st.floats(1e-6, 1 - 1e-6)
 seeds = st.integers(0, 2**32)
+
+
+def newest(name):
+    """The id of the newest version of an environment, since older ones warn: Taxi-v3 in Gymnasium 1.2, Taxi-v4 in 1.4."""
+    import gymnasium
+
+    return max((spec.id for spec in gymnasium.registry.values() if spec.name == name), key=lambda i: int(i.rpartition("-v")[2]))

@@ -14,6 +14,7 @@ from scipy import stats
 import anyreward as ar
 from anyreward.audit import ALARM, log_likelihood_ratio
 
+from .problems import newest
 from .test_simulator import MASK, Tabular, texts, transitions
 
 
@@ -69,7 +70,7 @@ def test_its_horizon_is_the_time_limit_unless_it_is_given():
 
 
 def test_taxi_and_blackjack_are_described():
-    taxi = ar.audit("Taxi-v3", 20, steps=1_000)
+    taxi = ar.audit(newest("Taxi"), 20, steps=1_000)
     assert taxi.masked
     assert taxi.n_states == 500
     assert len(taxi.starts) > 10

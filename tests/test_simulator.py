@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 import anyreward as ar
 
-from .problems import rows
+from .problems import newest, rows
 
 
 @pytest.fixture(autouse=True)
@@ -594,7 +594,7 @@ def test_frozen_lake_is_solved_after_enough_episodes():
 
 
 @pytest.mark.parametrize(
-    ("name", "horizon", "reward_range"), [("CliffWalking-v1", 15, (-100.0, 0.0)), ("Taxi-v3", 6, (-10.0, 20.0))]
+    ("name", "horizon", "reward_range"), [("CliffWalking-v1", 15, (-100.0, 0.0)), (newest("Taxi"), 6, (-10.0, 20.0))]
 )
 def test_other_toy_texts_have_intervals_that_contain_the_truth(name, horizon, reward_range):
     P, pay, ends, start = toy_text(name)
@@ -613,8 +613,8 @@ def test_other_toy_texts_have_intervals_that_contain_the_truth(name, horizon, re
 
 
 def test_taxi_masks_are_obeyed():
-    atlas = ar.explore("Taxi-v3", 10, max_episodes=60, stationary=True)
-    inner = gym.make("Taxi-v3").unwrapped
+    atlas = ar.explore(newest("Taxi"), 10, max_episodes=60, stationary=True)
+    inner = gym.make(newest("Taxi")).unwrapped
     met = np.flatnonzero(atlas.counts.illegal.any(axis=1))
     assert len(met) > 50
     for s in met:

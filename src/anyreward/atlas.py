@@ -22,7 +22,7 @@ from .planning import _induct, as_policy
 from .recording import Recording
 from .rewards import ArrivalReward, Reward, reward_of_setting
 from .robust import Robust
-from .setting import truth
+from .setting import shown, truth
 from .words import certain, exact, interval
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class Atlas:
         if self.paid is None or not len(self.paid):
             raise ValueError("this atlas has no rewards of its own: explore an environment that pays some, or give a reward.")
         if rewards not in REWARDS:
-            raise ValueError(f"rewards is {rewards!r}: it has to be one of {', '.join(map(repr, REWARDS))}.")
+            raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         low, high = checked_range((0.0, 1.0) if reward_range is None else reward_range)
         seen = self.paid.range
         if not low <= seen[0] <= seen[1] <= high:
@@ -444,7 +444,7 @@ def checked_range(reward_range: Any) -> tuple[float, float]:
     try:
         low, high = (float(x) for x in reward_range)
     except (TypeError, ValueError):
-        raise ValueError(f"reward_range is {reward_range!r}: it has to be two numbers, (lowest, highest).") from None
+        raise ValueError(f"reward_range is {shown(reward_range)}: it has to be two numbers, (lowest, highest).") from None
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")
     return low, high

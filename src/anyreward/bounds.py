@@ -231,19 +231,19 @@ def as_bound(bounds: str | Bound, **options: Any) -> Bound:
     if not isinstance(bounds, str):
         if isinstance(bounds, type) or not callable(bounds) or not hasattr(bounds, "kl_radii"):
             raise ValueError(
-                f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}, or a bound such as TightBound()."
+                f"bounds is {shown(bounds)}: it has to be one of {', '.join(map(repr, BOUNDS))}, or a bound such as TightBound()."
             )
         if options:
             name, value = next(iter(options.items()))
             kind = type(bounds).__name__
-            raise ValueError(f"{name} is given beside a bound that is made already: write bounds={kind}({name}={value!r}).")
+            raise ValueError(f"{name} is given beside a bound that is made already: write bounds={kind}({name}={shown(value)}).")
         return bounds
     if bounds not in BOUNDS:
-        raise ValueError(f"bounds is {bounds!r}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
+        raise ValueError(f"bounds is {shown(bounds)}: it has to be one of {', '.join(map(repr, BOUNDS))}.")
     own = {field.name for field in fields(BOUNDS[bounds])}
     for name in options:
         if name not in own:
-            raise ValueError(f"{name!r} is not an option of the bounds {bounds!r}{nearest(name, own)}.")
+            raise ValueError(f"{shown(name)} is not an option of the bounds {shown(bounds)}{nearest(name, own)}.")
     return BOUNDS[bounds](**options)
 
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .setting import shown
 from .words import certain, console, down, exact, plain, up
 
 NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
@@ -406,7 +407,7 @@ def literal(text: str | None, name: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         if name == "--bins":
-            raise ValueError(f"{name} is {text!r}: write a list such as '[10, [-1, 0, 1]]'.") from None
+            raise ValueError(f"{name} is {shown(text)}: write a list such as '[10, [-1, 0, 1]]'.") from None
         return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
@@ -416,7 +417,7 @@ def arguments(pairs: list[str] | None, name: str) -> dict[str, Any]:
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
         if not equals or not key.isidentifier():
-            raise ValueError(f"{name} is {pair!r}: write it as name=value.")
+            raise ValueError(f"{name} is {shown(pair)}: write it as name=value.")
         found[key] = literal(value, name)
     return found
 
@@ -426,7 +427,7 @@ def grid_shape(text: str | None) -> tuple[int, int] | None:
         return None
     rows, _, cols = text.lower().partition("x")
     if not (rows.isdecimal() and cols.isdecimal()):
-        raise ValueError(f"--grid is {text!r}: write it as ROWSxCOLS, such as 4x4.")
+        raise ValueError(f"--grid is {shown(text)}: write it as ROWSxCOLS, such as 4x4.")
     return int(rows), int(cols)
 
 
@@ -436,7 +437,7 @@ def two_numbers(text: str | None) -> tuple[float, float] | None:
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise ValueError(f"--reward-range is {text!r}: write it as LOW,HIGH, such as -1,1.") from None
+        raise ValueError(f"--reward-range is {shown(text)}: write it as LOW,HIGH, such as -1,1.") from None
     return low, high
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from .cli import FAILED, INTERRUPTED, AsJson, EnvArgs, Quiet, Seed, app, arguments, clear_errors, say, say_json
+from .setting import shown
 from .words import console, plain, verbatim
 
 Wait = Annotated[float, typer.Option(help="With --scheduler: seconds to wait while the cluster has no worker.")]
@@ -62,7 +63,7 @@ def compare(
     from .plots import check_drawable
 
     if env not in envs.ENVIRONMENTS:
-        raise ValueError(f"--env is {env!r}: it has to be one of {', '.join(envs.ENVIRONMENTS)}, whose optimum is known.")
+        raise ValueError(f"--env is {shown(env)}: it has to be one of {', '.join(envs.ENVIRONMENTS)}, whose optimum is known.")
     mdp = envs.make(env, **arguments(env_arg, "--env-arg"))
     check_drawable(out)
     if table is not None:
@@ -83,10 +84,10 @@ def compare(
             [{key: vars(value) if isinstance(value, statistics.Band) else value for key, value in row.items()} for row in rows]
         )
         return
-    shown = Table(*rows[0])
+    result = Table(*rows[0])
     for row in rows:
-        shown.add_row(*("–" if value is None else str(value) for value in row.values()))
-    console(width=None if sys.stdout.isatty() else 190).print(shown)
+        result.add_row(*("–" if value is None else str(value) for value in row.values()))
+    console(width=None if sys.stdout.isatty() else 190).print(result)
     if not quiet:
         say("means over the runs with approximate 95% bands (bootstrap)")
         say("error: |V̂* − V*| for the model's reward, and the worst over 20 others")

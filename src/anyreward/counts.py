@@ -13,7 +13,7 @@ import numpy as np
 from . import kernels
 from ._checks import checked_array
 from .evidence import check_evidence
-from .setting import Setting, as_list, listed, whole_number
+from .setting import Setting, as_list, listed, shown, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -216,7 +216,7 @@ class Counts:
         """
         missing = [name for name in COLUMNS if name not in columns]
         if missing:
-            raise ValueError(f"the column {missing[0]!r} is missing: counts need {', '.join(COLUMNS)}.")
+            raise ValueError(f"the column {shown(missing[0])} is missing: counts need {', '.join(COLUMNS)}.")
         parts = [whole_numbers(columns[name], name) for name in COLUMNS]
         if len({len(part) for part in parts}) > 1:
             raise ValueError(f"the columns {', '.join(COLUMNS)} of the counts have to be of equal length.")
@@ -621,7 +621,7 @@ def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
         or array.dtype.kind not in "iuf"
         or not (array.dtype.kind != "f" or np.array_equal(array, np.floor(array)))
     ):
-        raise ValueError(f"the column {name!r} of the counts has to hold whole numbers, one in each row.")
+        raise ValueError(f"the column {shown(name)} of the counts has to hold whole numbers, one in each row.")
     return array.astype(np.int64)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .observations import Bins, codec
-from .setting import Setting, whole_number
+from .setting import Setting, shown, whole_number
 
 if TYPE_CHECKING:
     from .atlas import Atlas
@@ -35,11 +35,13 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
             columns[name] = np.asarray(frame[name])
         except (KeyError, TypeError, IndexError, ValueError, AttributeError):
             if name != "count":
-                raise ValueError(f"the data frame has no column {name!r}: it needs h, s, a, next and perhaps count.") from None
+                raise ValueError(
+                    f"the data frame has no column {shown(name)}: it needs h, s, a, next and perhaps count."
+                ) from None
             columns[name] = np.ones(columns["h"].shape, np.int64)
         except Exception as problem:  # polars has exceptions of its own
             if name != "count":
-                raise ValueError(f"the data frame has no column {name!r}: {problem}") from None
+                raise ValueError(f"the data frame has no column {shown(name)}: {problem}") from None
             columns[name] = np.ones(columns["h"].shape, np.int64)
     if any(values.ndim != 1 or len(values) != columns["h"].size for values in columns.values()):
         raise ValueError("the columns of the data frame have to be of equal length, with one number in each row.")
@@ -50,7 +52,7 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
             values.dtype.kind == "f" and (np.isfinite(values) & (values == np.floor(values))).all()
         )
         if not whole:
-            raise ValueError(f"the column {name!r} of the data frame is {values.dtype}: it has to hold whole numbers.")
+            raise ValueError(f"the column {shown(name)} of the data frame is {values.dtype}: it has to hold whole numbers.")
         low, high = {"h": -1, "count": 1}.get(name, 0), most.get(name, MOST)
         outside = (values < low) | (values > high)
         if name in ("s", "a"):
@@ -94,7 +96,7 @@ def counts_from_minari(
         try:
             dataset = _minari().load_dataset(dataset)
         except (FileNotFoundError, OSError, ValueError) as problem:
-            raise ValueError(f"the dataset {dataset!r} cannot be loaded: {' '.join(str(problem).split())[:200]}.") from None
+            raise ValueError(f"the dataset {shown(dataset)} cannot be loaded: {' '.join(str(problem).split())[:200]}.") from None
     if not hasattr(dataset, "iterate_episodes"):
         raise ValueError(f"dataset is a {type(dataset).__name__}: it has to be a Minari dataset or the id of one.")
     observations, actions = codec(dataset.observation_space, bins, max_states), codec(dataset.action_space, name="action")

@@ -29,7 +29,7 @@ from .counts import MOST
 from .mdp import TabularMDP
 from .progress import Progress, is_shown
 from .rewards import Reward
-from .setting import nearest, positive, probability, real_number, whole_number
+from .setting import nearest, positive, probability, real_number, shown, whole_number
 from .simulator import EnvironmentFailure
 from .world import Environment, KnownModel, World
 
@@ -204,10 +204,10 @@ def explore(
                     f"rewards is not an option of {kind.__name__}: what is assumed of own rewards goes to plan('own', ...)."
                 ) from None
             known = option_names(kind) | set(inspect.signature(explore).parameters) - {"options"}
-            raise ValueError(f"{unknown!r} is not an option of {kind.__name__}{nearest(unknown, known)}.") from None
+            raise ValueError(f"{shown(unknown)} is not an option of {kind.__name__}{nearest(unknown, known)}.") from None
         raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None
     if stop not in ("certificate", "own"):
-        raise ValueError(f"stop is {stop!r}: it has to be 'certificate' or 'own'.")
+        raise ValueError(f"stop is {shown(stop)}: it has to be 'certificate' or 'own'.")
     if stop == "own" and not kind.knows_masks and (setting.hidden_masks or setting.illegal_actions):
         raise ValueError(
             f"stop is 'own', but the guarantee of {kind.__name__} says nothing where actions may be illegal: leave it out, "
@@ -458,5 +458,5 @@ def _explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:
         return algorithm
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         names = ", ".join(map(repr, ALGORITHMS))
-        raise ValueError(f"algorithm is {algorithm!r}: it has to be one of {names}, or a subclass of Explorer.")
+        raise ValueError(f"algorithm is {shown(algorithm)}: it has to be one of {names}, or a subclass of Explorer.")
     return ALGORITHMS[algorithm]

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from .setting import shown
+
 LONGEST, DEEPEST, MOST_CELLS = 2_000, 60, 10**8
 EXAMPLE = "for example 'state == 30'"
 
@@ -58,7 +60,7 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     shape = (H, S, A, S) if "next" in names else (H, S, A)
     if np.prod(shape, dtype=float) > MOST_CELLS:
-        raise ValueError(f"the reward {text!r} has too many values, {shape}: give it as a table.")
+        raise ValueError(f"the reward {shown(text)} has too many values, {shape}: give it as a table.")
     axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
     values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))
     values |= {"horizon": np.float64(H), "states": np.float64(S), "actions": np.float64(A)}
@@ -66,7 +68,7 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
         with np.errstate(all="raise", under="ignore"):
             r = np.asarray(_value(tree.body, values, text), dtype=float)
     except FloatingPointError as problem:
-        raise ValueError(f"the reward {text!r} cannot be computed everywhere: {problem}.") from None
+        raise ValueError(f"the reward {shown(text)} cannot be computed everywhere: {problem}.") from None
     return np.array(np.broadcast_to(r, shape))
 
 
@@ -78,11 +80,11 @@ def _parse(text: str) -> ast.Expression:
             warnings.simplefilter("ignore")  # about style, such as 1if: it is one number and a word
             tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as problem:
-        raise ValueError(f"the reward {text!r} is not an expression ({problem.msg}): write one, {EXAMPLE}.") from None
+        raise ValueError(f"the reward {shown(text)} is not an expression ({problem.msg}): write one, {EXAMPLE}.") from None
     except (ValueError, MemoryError, RecursionError):
-        raise ValueError(f"the reward {text!r} is not an expression: write one, {EXAMPLE}.") from None
+        raise ValueError(f"the reward {shown(text)} is not an expression: write one, {EXAMPLE}.") from None
     if _depth(tree) > DEEPEST:
-        raise ValueError(f"the reward {text!r} is nested too deeply: give it as a table.")
+        raise ValueError(f"the reward {shown(text)} is nested too deeply: give it as a table.")
     return tree
 
 
@@ -111,7 +113,7 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
             if NAMES.get(name, name) in names:
                 return names[NAMES.get(name, name)]
             known = "state, action, step, next, horizon, states, actions"
-            raise ValueError(f"the reward {text!r} has the name {name!r}, which means nothing: there are {known}.")
+            raise ValueError(f"the reward {shown(text)} has the name {shown(name)}, which means nothing: there are {known}.")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
             return BINARY[type(op)](np.float64(1) * of(left), np.float64(1) * of(right))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -130,17 +132,21 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
             least, function = FUNCTIONS[name]
             if len(args) < least or (least == 1 and len(args) > 1):
-                raise ValueError(f"the reward {text!r} calls {name} with {len(args)} arguments, which is not how many it takes.")
+                raise ValueError(
+                    f"the reward {shown(text)} calls {name} with {len(args)} arguments, which is not how many it takes."
+                )
             first = function(np.float64(1) * of(args[0])) if least == 1 else np.float64(1) * of(args[0])
             return reduce(lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first)  # one at a time: small
-    raise ValueError(f"the reward {text!r} has a part that rewards cannot have ({type(node).__name__}): write one {EXAMPLE}.")
+    raise ValueError(
+        f"the reward {shown(text)} has a part that rewards cannot have ({type(node).__name__}): write one {EXAMPLE}."
+    )
 
 
 def _number(number: float, text: str) -> np.float64:
     try:
         return np.float64(number)
     except OverflowError:
-        raise ValueError(f"the reward {text!r} has a number that is too large.") from None
+        raise ValueError(f"the reward {shown(text)} has a number that is too large.") from None
 
 
 def _chain(left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr], of: Callable[[ast.expr], Any], text: str) -> Any:
@@ -150,17 +156,17 @@ def _chain(left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr], of: Cal
     for op, right in zip(ops, rights, strict=True):
         if isinstance(op, ast.In | ast.NotIn):
             if not isinstance(right, ast.Tuple | ast.List | ast.Set):
-                raise ValueError(f"the reward {text!r} has an 'in' that is not followed by numbers in brackets.")
+                raise ValueError(f"the reward {shown(text)} has an 'in' that is not followed by numbers in brackets.")
             among: Any = np.False_
             for item in right.elts:
                 among = np.logical_or(among, here == of(item))
             result = np.logical_and(result, ~np.asarray(among) if isinstance(op, ast.NotIn) else among)
             if right is not rights[-1]:
-                raise ValueError(f"the reward {text!r} goes on after 'in (...)': put brackets around it.")
+                raise ValueError(f"the reward {shown(text)} goes on after 'in (...)': put brackets around it.")
         elif type(op) in COMPARE:
             there = of(right)
             result = np.logical_and(result, COMPARE[type(op)](here, there))
             here = there
         else:
-            raise ValueError(f"the reward {text!r} compares in a way that rewards cannot ({type(op).__name__}).")
+            raise ValueError(f"the reward {shown(text)} compares in a way that rewards cannot ({type(op).__name__}).")
     return np.asarray(result).astype(float)

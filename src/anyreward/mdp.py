@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import kernels
-from .setting import Setting, whole_number
+from .setting import Setting, shown, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -225,7 +225,7 @@ class TabularMDP:
         if whole_number(episodes, "episodes") < 0:
             raise ValueError(f"episodes is {episodes}: it cannot be negative.")
         if not isinstance(seed, np.random.Generator | int | np.integer | None):
-            raise ValueError(f"seed is {seed!r}: it has to be a whole number, a NumPy generator, or None to draw afresh.")
+            raise ValueError(f"seed is {shown(seed)}: it has to be a whole number, a NumPy generator, or None to draw afresh.")
         states = np.empty((episodes, len(policy) + 1), np.int64)
         actions = np.empty((episodes, len(policy)), np.int64)
         kernels.simulate.rollout(self.model, policy, np.random.default_rng(seed), states, actions)

@@ -46,7 +46,7 @@ class Whole:
     def encode(self, value: Any) -> int:
         number = int(value) - self.start
         if not 0 <= number < self.size or number + self.start != value:
-            raise ValueError(f"{value!r} is not in the space, which goes from {self.start} to {self.start + self.size - 1}.")
+            raise ValueError(f"{shown(value)} is not in the space, which goes from {self.start} to {self.start + self.size - 1}.")
         return number
 
     def decode(self, number: int) -> int:
@@ -86,7 +86,7 @@ class Binned:
     def __init__(self, space: Any, bins: Bins) -> None:
         low, high = (np.asarray(end, dtype=float).reshape(-1) for end in (space.low, space.high))
         if not isinstance(bins, Sequence | np.ndarray) or isinstance(bins, str):
-            raise ValueError(f"bins is {bins!r}: it has to be a list with an entry for each dimension.")
+            raise ValueError(f"bins is {shown(bins)}: it has to be a list with an entry for each dimension.")
         if len(bins) != len(low):
             raise ValueError(f"bins has {len(bins)} entries, but the observation has {len(low)} dimensions: give one for each.")
         self.edges: list[np.ndarray] = []

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .setting import Setting
+from .setting import Setting, shown
 
 Reward = Any  # one of the forms above
 MOST_CALLS = 10**8
@@ -173,7 +173,9 @@ def _takes(reward: Any) -> int:
 def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[float, float] | None) -> ArrivalReward:
     missing = [name for name in ("s", "a", "next", "reward") if name not in table]
     if missing:
-        raise ValueError(f"the column {missing[0]!r} of the reward table is missing: it needs s, a, next, reward and perhaps h.")
+        raise ValueError(
+            f"the column {shown(missing[0])} of the reward table is missing: it needs s, a, next, reward and perhaps h."
+        )
     T = H if "h" in table else 1
     columns = {name: np.asarray(table[name]) for name in ("h", "s", "a", "next", "reward") if name in table}
     if any(values.ndim != 1 or len(values) != columns["reward"].size for values in columns.values()):
@@ -182,7 +184,7 @@ def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[
         if name in columns:
             values = columns[name]
             if not np.issubdtype(values.dtype, np.integer) or ((values < 0) | (values >= bound)).any():
-                raise ValueError(f"the column {name!r} of the reward table has to hold whole numbers from 0 to {bound - 1}.")
+                raise ValueError(f"the column {shown(name)} of the reward table has to hold whole numbers from 0 to {bound - 1}.")
     try:
         pay = columns["reward"].astype(float)
     except (TypeError, ValueError):

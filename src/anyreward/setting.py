@@ -100,14 +100,14 @@ class Setting:
         object.__setattr__(self, "absorbing_states", known)
         object.__setattr__(self, "illegal_actions", self._checked_illegal())
         if not isinstance(self.assumed, tuple | list) or not all(isinstance(text, str) for text in self.assumed):
-            raise ValueError(f"assumed is {self.assumed!r}: it has to be a tuple of sentences.")
+            raise ValueError(f"assumed is {shown(self.assumed)}: it has to be a tuple of sentences.")
         object.__setattr__(self, "assumed", tuple(self.assumed))
 
     def _checked_illegal(self) -> tuple[tuple[int, int], ...]:
         pairs, absorbing = set(), set(self.absorbing_states)
         for pair in as_list(self.illegal_actions, "illegal_actions"):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise ValueError(f"illegal_actions has {pair!r}: each entry has to be a pair (state, action).")
+                raise ValueError(f"illegal_actions has {shown(pair)}: each entry has to be a pair (state, action).")
             s, a = (whole_number(x, "illegal_actions") for x in pair)
             if not (0 <= s < self.n_states and 0 <= a < self.n_actions):
                 raise ValueError(

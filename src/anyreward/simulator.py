@@ -86,7 +86,7 @@ class Simulator:
         if self.horizon < 1:
             raise ValueError(f"horizon is {self.horizon}: it has to be at least 1.")
         if terminal not in TERMINALS:
-            raise ValueError(f"terminal is {terminal!r}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
+            raise ValueError(f"terminal is {shown(terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
         self.env, name = make(env, env_args)
         self.name = plain(name)
         self.calls = Calls(self.env, step_timeout)
@@ -342,7 +342,7 @@ def known_masks(action_masks: Any, observations: Codec, n_actions: int) -> np.nd
     S = observations.size
     if isinstance(action_masks, str):
         if action_masks != "none":
-            raise ValueError(f"action_masks is {action_masks!r}: it has to be an array, a function of the state, or 'none'.")
+            raise ValueError(f"action_masks is {shown(action_masks)}: it has to be an array, a function of the state, or 'none'.")
         return np.ones((S, n_actions), bool)
     if isinstance(observations, Indexed):
         raise ValueError("action_masks is for states that are numbered beforehand: with max_states, masks show as states appear.")
@@ -388,7 +388,7 @@ def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:
                 made = gymnasium.make(env, **(env_args or {}))
             except (gymnasium.error.Error, ModuleNotFoundError, TypeError, ValueError) as problem:
                 text = " ".join(str(problem).split())
-                raise ValueError(f"the environment {env!r} cannot be made: {text.rstrip('.')}.") from None
+                raise ValueError(f"the environment {shown(env)} cannot be made: {text.rstrip('.')}.") from None
         return made, env
     if isinstance(env, gymnasium.Env):
         return env, env.spec.id if env.spec is not None else type(env.unwrapped).__name__

@@ -11,7 +11,7 @@ from math import ceil, e, log, sqrt
 
 import numpy as np
 
-from .setting import Setting, positive, probability, real_number
+from .setting import Setting, positive, probability, real_number, shown
 
 RF_UCRL, BPI_UCRL = 144.0, 64.0  # the constants in front of (1 + sqrt(2))^2 in Theorem 1 and in Theorem 2
 
@@ -111,7 +111,7 @@ def tau_implicit(setting: Setting, epsilon: float, delta: float, algorithm: str 
 def _constant(setting: Setting, epsilon: float, algorithm: str, power: float | None = None) -> float:
     """C of `tau_bound`, or with another power of H."""
     if algorithm not in ("rf-ucrl", "bpi-ucrl"):
-        raise ValueError(f"algorithm is {algorithm!r}: there are bounds for 'rf-ucrl' and 'bpi-ucrl'.")
+        raise ValueError(f"algorithm is {shown(algorithm)}: there are bounds for 'rf-ucrl' and 'bpi-ucrl'.")
     top = float(setting.sigma[-1])
     if power is None:
         power = top**2 * setting.horizon if setting.stationary else top**4
@@ -152,7 +152,7 @@ def rate(problem: str, regime: str, side: str, S: int, A: int, H: int, epsilon: 
     `problem` is "reward-free" or "best policy", `regime` "small delta" or "small epsilon", `side` "upper" or "lower".
     """
     if (problem, regime, side) not in RATES:
-        raise ValueError(f"there is no rate for {problem!r}, {regime!r}, {side!r}: see theory.RATES.")
+        raise ValueError(f"there is no rate for {shown(problem)}, {shown(regime)}, {shown(side)}: see theory.RATES.")
     value, whose = RATES[problem, regime, side]
     return value(S, A, H, positive(epsilon, "epsilon"), probability(delta, "delta")), whose
 

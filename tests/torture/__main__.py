@@ -22,7 +22,7 @@ ALL = 10**5  # as many as there are
 ATTACKS: dict[str, tuple[Attack, int, int]] = {
     "kills": (kills.at_random, 200, 4),
     "sealed": (forgeries.sealed, 27_000, 300),
-    "disks": (disks.every_write, ALL, 40),
+    "disks": (disks.every_write, ALL, 20),
     "environments": (environments.misbehaving, 500, 48),
     "calls": (kills.at_calls, ALL, 40),
     "commands": (words.commands, 5_000, 200),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,25 +83,28 @@ def at_random(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) 
         ("sweep", ["sweep", "sweep.toml", "--quiet", "--workers", "2", "--out", "{}"], "{}/table.parquet", False),
         ("reproduce", [*QUICK, "--out", "{}"], "{}/tau.parquet", False),
     ]
-    expected, took = [], []
-    for i, (_, arguments, result, _) in enumerate(jobs):
+
+    @cache
+    def undisturbed(which: int) -> tuple[bytes, float]:
+        """The result of a run that is not killed, and how long it takes."""
+        _, arguments, result, _ = jobs[which]
         begin = time.monotonic()
-        if run(anyreward(*(a.format(f"whole{i}") for a in arguments)), folder, None):
+        if run(anyreward(*(a.format(f"whole{which}") for a in arguments)), folder, None):
             raise Broken(f"{arguments[0]} does not come to its end")
-        took.append(time.monotonic() - begin)
-        expected.append((folder / result.format(f"whole{i}")).read_bytes())
+        return (folder / result.format(f"whole{which}")).read_bytes(), time.monotonic() - begin
+
     number = 0
     while tally.tries < kills:
         which = (0, 1, 2, 0, 1, 2, 0, 1, 2, 3)[number % 10]
         number += 1
-        kind, arguments, result, resumes = jobs[which]
+        (kind, arguments, result, resumes), (expected, took) = jobs[which], undisturbed(which)
         name = f"try{number}"
         for attempt in range(60):
             there = (folder / result.format(name)).exists()
             command = [a.format(name) for a in arguments] + (["--resume"] if resumes and there else [])
             begin = time.monotonic()
             try:
-                patience = draw.uniform(0.3, 1.3) * took[which] if attempt < 6 else None
+                patience = draw.uniform(0.3, 1.3) * took if attempt < 6 else None
                 code = run(anyreward(*command), folder, patience)
                 if resumes and (folder / result.format(name)).exists():
                     ar.load(folder / result.format(name))  # whatever is there can be read at any time
@@ -115,7 +119,7 @@ def at_random(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) 
                 continue
             if code:
                 tally.failures.append(f"{kind} {name}: ended with {code} after {attempt} kills")
-            elif (folder / result.format(name)).read_bytes() != expected[which]:
+            elif (folder / result.format(name)).read_bytes() != expected:
                 tally.failures.append(f"{kind} {name}: its result is not that of a run without kills")
             break
     return tally

@@ -34,7 +34,7 @@ from ..certificate import OBSERVED, Certificate, fingerprint
 from ..counts import Counts, grown
 from ..rewards import ArrivalReward, Reward, reward_of_setting
 from ..robust import Robust
-from ..setting import Setting
+from ..setting import Setting, shown
 from .explorer import Explorer
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ class BPIUCRL(Explorer):
             raise ValueError(f"clip does not suit {type(self).__name__}, which clips nothing: leave it out.")
         self._news = 0
         if rewards not in REWARDS:
-            raise ValueError(f"rewards is {rewards!r}: it has to be one of {', '.join(map(repr, REWARDS))}.")
+            raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         if reward is None and rewards == "known":
             raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='observed' or rewards='random'.")
         if ties not in ("random", "first"):
-            raise ValueError(f"ties is {ties!r}: it has to be 'random' or 'first'.")
+            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
         self.rewards = rewards
         self.reward = None if reward is None else reward_of_setting(reward, setting, (0.0, 1.0))

@@ -21,7 +21,7 @@ from typing import Any
 
 from .. import kernels
 from ..rewards import Reward
-from ..setting import Setting
+from ..setting import Setting, shown
 from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
 
 
@@ -51,7 +51,7 @@ class EULER(OptimisticExplorer, RewardedExplorer):
     ) -> None:
         only_undiscounted(setting, "EULER")
         if variant not in ("repaired", "published"):
-            raise ValueError(f"variant is {variant!r}: it has to be 'repaired' or 'published'.")
+            raise ValueError(f"variant is {shown(variant)}: it has to be 'repaired' or 'published'.")
         self.variant, self.transitions = variant, transitions(budget, setting, "EULER")
         super().__init__(setting, reward, **options)
 

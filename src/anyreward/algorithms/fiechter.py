@@ -26,7 +26,7 @@ from typing import Any
 
 from .. import kernels
 from ..confidence import paper_rule
-from ..setting import Setting, positive
+from ..setting import Setting, positive, shown
 from .optimistic import OptimisticExplorer
 
 
@@ -49,7 +49,7 @@ class Fiechter(OptimisticExplorer):
 
     def __init__(self, setting: Setting, *, variant: str = "repaired", eta: float | None = None, **options: Any) -> None:
         if variant not in ("repaired", "published"):
-            raise ValueError(f"variant is {variant!r}: it has to be 'repaired' or 'published'.")
+            raise ValueError(f"variant is {shown(variant)}: it has to be 'repaired' or 'published'.")
         self.variant = variant
         self.eta = positive(setting.sigma[-1] / 10 / (8 * setting.horizon) if eta is None else eta, "eta")
         super().__init__(setting, **options)

@@ -19,7 +19,7 @@ import numpy as np
 from .. import kernels
 from .._checks import checked_array
 from ..index import Index
-from ..setting import Setting
+from ..setting import Setting, shown
 from .explorer import Explorer
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class GreedyExplorer(Explorer):
     def __init__(self, setting: Setting, *, replan: str = "path", ties: str = "random", **options: Any) -> None:
         super().__init__(setting, **options)
         if replan not in SCHEDULES:
-            raise ValueError(f"replan is {replan!r}: it has to be one of {', '.join(map(repr, SCHEDULES))}.")
+            raise ValueError(f"replan is {shown(replan)}: it has to be one of {', '.join(map(repr, SCHEDULES))}.")
         if ties not in ("random", "first"):
-            raise ValueError(f"ties is {ties!r}: it has to be 'random' or 'first'.")
+            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         self.replan, self.ties = replan, ties
         self._schedule = SCHEDULES.index(replan)
         self._index = Index(self.counts, self.rule())

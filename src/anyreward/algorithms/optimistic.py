@@ -19,7 +19,7 @@ from ..counts import grown
 from ..index import NOTHING
 from ..mdp import TabularMDP
 from ..rewards import ArrivalReward, Reward, reward_of_setting
-from ..setting import Setting, positive, whole_number
+from ..setting import Setting, positive, shown, whole_number
 from .explorer import Explorer
 
 CHUNK = 5_000
@@ -59,7 +59,7 @@ class OptimisticExplorer(Explorer):
     def __init__(self, setting: Setting, *args: Any, scale: float = 1.0, ties: str = "random", **options: Any) -> None:
         super().__init__(setting, *args, **options)
         if ties not in ("random", "first"):
-            raise ValueError(f"ties is {ties!r}: it has to be 'random' or 'first'.")
+            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         self.scale, self.heuristic = positive(scale, "scale"), scale != 1.0
         self._seed_key = self._tie_key(ties)
         planes, N, A = (setting.horizon + 1 if setting.stationary else 1), len(self.counts._table.state), setting.n_actions

@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import kernels
 from ..rewards import Reward
-from ..setting import Setting
+from ..setting import Setting, shown
 from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
 
 
@@ -52,7 +52,7 @@ class UCBVI(OptimisticExplorer, RewardedExplorer):
     ) -> None:
         only_undiscounted(setting, "UCB-VI")
         if bonus not in ("bernstein", "hoeffding"):
-            raise ValueError(f"bonus is {bonus!r}: it has to be 'bernstein' or 'hoeffding'.")
+            raise ValueError(f"bonus is {shown(bonus)}: it has to be 'bernstein' or 'hoeffding'.")
         self.bonus, self.transitions = bonus, transitions(budget, setting, "UCB-VI")
         super().__init__(setting, reward, **options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..mdp import TabularMDP, check_size
+from ..setting import shown
 
 LEFT, RIGHT = 0, 1
 
@@ -23,7 +24,7 @@ def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper
     if not 0.0 <= fail_prob <= 1.0:
         raise ValueError(f"fail_prob is {fail_prob}: it has to be in [0, 1].")
     if variant not in ("paper", "authors"):
-        raise ValueError(f"variant is {variant!r}: it has to be 'paper' or 'authors'.")
+        raise ValueError(f"variant is {shown(variant)}: it has to be 'paper' or 'authors'.")
     check_size(4 * length, "double-chain")
     states = np.arange(length)
     left, right = np.maximum(states - 1, 0), np.minimum(states + 1, length - 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..mdp import TabularMDP, check_size
+from ..setting import shown
 
 MOVES = np.array([(0, -1), (0, 1), (-1, 0), (1, 0)])  # left, right, up, down: changes of (row, column)
 
@@ -33,7 +34,7 @@ def grid_world(
     if not 0.0 <= success_prob <= 1.0:
         raise ValueError(f"success_prob is {success_prob}: it has to be in [0, 1].")
     if variant not in ("paper", "authors"):
-        raise ValueError(f"variant is {variant!r}: it has to be 'paper' or 'authors'.")
+        raise ValueError(f"variant is {shown(variant)}: it has to be 'paper' or 'authors'.")
     for name, (r, c) in (("start", start), ("goal", goal)):
         if not (0 <= r < rows and 0 <= c < cols):
             raise ValueError(f"{name} is {(r, c)}: it lies outside the grid of {rows} x {cols}.")

@@ -109,7 +109,7 @@ class Sweep:
         values = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in parameters.items()}
         for key, several in values.items():
             if not several:
-                raise ValueError(f"the parameter {key!r} is an empty list.")
+                raise ValueError(f"the parameter {shown(key)} is an empty list.")
             for value in several:
                 PARAMETERS[key](value, key)
         environments = tuple(
@@ -210,7 +210,7 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
     known = option_names(kind) - {"seed", *PARAMETERS}
     wrong = sorted(set(options) - known)
     if wrong:
-        raise ValueError(f"{entry} has the option {wrong[0]!r}, which {name} does not have{nearest(wrong[0], known)}.")
+        raise ValueError(f"{entry} has the option {shown(wrong[0])}, which {name} does not have{nearest(wrong[0], known)}.")
     return kind, options
 
 
