@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward import files
+from anyreward import _files, container
 
 from .problems import data, deltas, random_mdp, rows, seeds
 from .reference import dense_counts, empirical, q_values
@@ -216,7 +216,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
             self.file.write(bytes(content[:10]))
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files, "open", lambda *arguments, **options: Half(open(*arguments, **options)), raising=False)  # noqa: SIM115
+    monkeypatch.setattr(_files, "open", lambda *arguments, **options: Half(open(*arguments, **options)), raising=False)  # noqa: SIM115
     with pytest.raises(
         ValueError, match=r"it\.atlas cannot be written: No space left on device\. What was there before is untouched"
     ):
@@ -274,14 +274,14 @@ def test_a_byte_that_changed_is_noticed(tmp_path, written):
 def rewritten(written, path, change_about=None, change_table=None):
     """The file with other metadata or another table, well formed and with the right sum."""
     path.write_bytes(written[0])
-    columns, about, _ = files.read(path)
+    columns, about, _ = container.read(path)
     table = pa.table(columns)
     if change_about:
         change_about(about)
     if change_table:
         table = change_table(table)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    files.write(path, columns, about, {})
+    container.write(path, columns, about, {})
     return path
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward import files
+from anyreward import container
 from anyreward.algorithms import Explorer
 from anyreward.atlas_files import read
 from anyreward.explore import Interrupted
@@ -787,7 +787,7 @@ def test_a_checkpoint_can_be_planned_from_and_merged(tmp_path):
     assert (atlas | other).episodes == atlas.episodes + 100
     atlas.save(tmp_path / "plain")
     assert len((tmp_path / "plain").read_bytes()) < len((tmp_path / "it").read_bytes())
-    assert files.read(tmp_path / "plain")[2] == {}
+    assert container.read(tmp_path / "plain")[2] == {}
 
 
 def test_nothing_is_saved_before_the_first_episode(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward import files
+from anyreward import container
 from anyreward.bounds import relevant_laws
 
 from .problems import random_episodes, random_mdp
@@ -269,7 +269,7 @@ def test_counts_and_evidence_of_a_file_follow_from_its_recording(tmp_path):
     path = tmp_path / "it.atlas"
     both.save(path)
     assert ar.load(path) == both
-    columns, about, arrays = files.read(path)
+    columns, about, arrays = container.read(path)
     for change in ("evidence", "recording", "runs"):
         forged_columns = {name: column.copy() for name, column in columns.items()}
         forged_arrays = {name: array.copy() for name, array in arrays.items()}
@@ -282,6 +282,6 @@ def test_counts_and_evidence_of_a_file_follow_from_its_recording(tmp_path):
             forged_arrays["recording.actions"][5] = 1 - forged_arrays["recording.actions"][5]
         else:
             text["recorded"] = [50, 60]
-        files.write(path, forged_columns, text, forged_arrays)
+        container.write(path, forged_columns, text, forged_arrays)
         with pytest.raises(ValueError, match="not those of its recording"):
             ar.load(path)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import anyreward as ar
-from anyreward import files
+from anyreward import container
 
 from .test_checkpoint import go, same
 
@@ -72,8 +72,8 @@ def test_what_is_written_comes_back(tmp_path):
         "special": np.array([np.inf, -np.inf, np.nan, -0.0, 5e-324]),
     }
     about = {"text": 'é"\\\n', "sum": "anyreward.sha256 @" + "0" * 64, "n": np.int64(3), "x": 0.1}
-    files.write(tmp_path / "it", columns, about, arrays)
-    again, said, attached = files.read(tmp_path / "it")
+    container.write(tmp_path / "it", columns, about, arrays)
+    again, said, attached = container.read(tmp_path / "it")
     for name in columns:
         np.testing.assert_array_equal(again[name], columns[name])
     for name, array in arrays.items():
@@ -85,8 +85,8 @@ def test_what_is_written_comes_back(tmp_path):
 
 def test_the_same_content_is_the_same_file(good, tmp_path):
     path, whole, _ = good
-    columns, about, arrays = files.read(path)
-    files.write(tmp_path / "again", columns, about, arrays)
+    columns, about, arrays = container.read(path)
+    container.write(tmp_path / "again", columns, about, arrays)
     assert (tmp_path / "again").read_bytes() == whole
 
 
@@ -168,21 +168,21 @@ def seal(content):
     """Content with the right sum, if it has a place for it."""
     content = bytearray(content)
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    if footer >= files.SEAL.size and content[footer - 8 : footer] == files.MAGIC:
-        files.seal(content)
+    if footer >= container.SEAL.size and content[footer - 8 : footer] == container.MAGIC:
+        container.seal(content)
     return bytes(content)
 
 
 def forge(path, said, blob=b"", text=None):
     """A file that says anything of any bytes, and has the right sum; without a table, which is not looked at."""
     text = json.dumps(said).encode() if text is None else text
-    content = b"PAR1" + text + blob + files.SEAL.pack(len(text), len(blob), bytes(32), files.MAGIC) + bytes(4) + b"PAR1"
+    content = b"PAR1" + text + blob + container.SEAL.pack(len(text), len(blob), bytes(32), container.MAGIC) + bytes(4) + b"PAR1"
     Path(path).write_bytes(seal(content))
 
 
 def parts_of(path):
     """Columns, what is said about them, and arrays of a file, to be changed."""
-    return files.read(Path(path))
+    return container.read(Path(path))
 
 
 def laid_out(columns, arrays):
@@ -198,7 +198,7 @@ def test_the_forger_knows_his_trade(good, tmp_path):
     """A file that is forged without a change is taken: what the tests below see refused is refused for its content."""
     path, whole, atlas = good
     columns, about, arrays = parts_of(path)
-    files.write(tmp_path / "one", columns, about, arrays)
+    container.write(tmp_path / "one", columns, about, arrays)
     assert same(ar.load(tmp_path / "one"), atlas)
     places, blob = laid_out(columns, arrays)
     forge(tmp_path / "two", {"about": about, "arrays": places}, blob)
@@ -331,7 +331,7 @@ def long_lists(path, columns, about, arrays):
 def with_setting(**setting):
     def make(path, columns, about, arrays):
         about["certificate"]["setting"].update(setting)
-        files.write(path, columns, about, arrays)
+        container.write(path, columns, about, arrays)
 
     return make
 
@@ -343,7 +343,7 @@ def empty_with_setting(**setting):
         about["certificate"]["setting"].update(setting)
         about["certificate"]["digest"] = "0"
         about.update(known=[], policy=None, history=[])
-        files.write(path, {name: column[:0] for name, column in columns.items()}, about, {})
+        container.write(path, {name: column[:0] for name, column in columns.items()}, about, {})
 
     return make
 
@@ -398,10 +398,10 @@ def test_a_small_file_takes_little_memory_and_little_time(good, tmp_path):
 def test_seals_and_lengths_that_lie_are_refused(good, tmp_path):
     _, whole, _ = good
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    place = footer - files.SEAL.size
+    place = footer - container.SEAL.size
     contents = {}
     for text, blob in ((2**64 - 1, 0), (0, 2**64 - 1), (2**63, 2**63), (0, 0), (len(whole), len(whole)), (1, len(whole) - 60)):
-        contents[f"{text} {blob}"] = whole[:place] + files.SEAL.pack(text, blob, bytes(32), files.MAGIC) + whole[footer:]
+        contents[f"{text} {blob}"] = whole[:place] + container.SEAL.pack(text, blob, bytes(32), container.MAGIC) + whole[footer:]
     for size in (0, 1, 2**32 - 1, len(whole), len(whole) - 12):
         contents[f"footer {size}"] = whole[:-8] + size.to_bytes(4, "little") + b"PAR1"
     for name, content in contents.items():
@@ -418,7 +418,7 @@ def changed(good, path, change):
     columns, about, arrays = parts_of(good[0])
     columns = {name: column.copy() for name, column in columns.items()}
     change(columns, about, arrays)
-    files.write(path, columns, about, arrays)
+    container.write(path, columns, about, arrays)
     return path
 
 
@@ -525,7 +525,7 @@ def test_contents_that_cannot_be_are_refused(good, tmp_path, change):
     path = tmp_path / "it"
     columns, about, arrays = parts_of(good[0])
     change(columns, about, arrays)
-    files.write(path, columns, about, arrays)
+    container.write(path, columns, about, arrays)
     with pytest.raises(ValueError, match="does not hold a valid atlas") as caught:
         ar.load(path)
     assert "\n" not in str(caught.value)
@@ -1033,6 +1033,6 @@ def test_assumptions_are_sentences_and_a_format_is_what_it_says(good, tmp_path):
     ):
         columns, about, arrays = parts_of(path)
         change(about)
-        files.write(tmp_path / "it", columns, about, arrays)
+        container.write(tmp_path / "it", columns, about, arrays)
         with pytest.raises(ValueError, match=says):
             ar.load(tmp_path / "it")

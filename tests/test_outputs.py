@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import anyreward as ar
-from anyreward import files
+from anyreward import _files
 from anyreward.cli import app
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, modes and signals are a POSIX matter")
@@ -47,7 +47,7 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path, target):
     link = tmp_path / "itself"
     link.symlink_to(tmp_path / target)
     with pytest.raises(ValueError, match=r"cannot be written: (it is a link that leads back|there is no folder .*no-folder)"):
-        files.replace_file(link, b"x")
+        _files.replace_file(link, b"x")
     assert link.is_symlink()
     assert os.listdir(tmp_path) == ["itself"]
 
@@ -60,7 +60,7 @@ def test_modes_are_kept_also_while_it_is_written(tmp_path, mode, monkeypatch):
     path.chmod(mode)
     replace = os.replace
     monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(stat.S_IMODE(os.stat(a).st_mode)), replace(a, b)))
-    files.replace_file(path, b"new")
+    _files.replace_file(path, b"new")
     assert path.read_bytes() == b"new"
     assert seen == [mode] == [stat.S_IMODE(path.stat().st_mode)]
 
@@ -69,7 +69,7 @@ def test_modes_are_kept_also_while_it_is_written(tmp_path, mode, monkeypatch):
 def test_a_new_file_has_the_mode_of_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
-        files.replace_file(tmp_path / "it", b"new")
+        _files.replace_file(tmp_path / "it", b"new")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "it").stat().st_mode) == 0o640
@@ -117,8 +117,8 @@ def test_what_is_too_large_is_not_read(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from anyreward import files
-with files.held(Path(sys.argv[1])):
+from anyreward import _files
+with _files.held(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(100)
 """
@@ -210,7 +210,7 @@ def test_a_folder_of_results_is_held_as_well(tmp_path):
     }
     out = tmp_path / "out"
     out.mkdir()
-    with files.held(out):
+    with _files.held(out):
         for run in (lambda: sweep.run(config, out), lambda: reproduce.run(out)):
             with pytest.raises(ValueError, match="is being written by process"):
                 run()
@@ -223,7 +223,7 @@ def test_a_folder_of_results_is_held_as_well(tmp_path):
 
 @pytest.mark.parametrize("name", ["\0", "x" * 300, "\ud800"])
 def test_names_that_no_file_can_have(name):
-    for action in (lambda: files.check_writable(Path(name)), lambda: files.read_file(Path(name), 10, "something")):
+    for action in (lambda: _files.check_writable(Path(name)), lambda: _files.read_file(Path(name), 10, "something")):
         with pytest.raises(ValueError, match=r"cannot be (written|read): ") as caught:
             action()
         assert len(str(caught.value)) < 400

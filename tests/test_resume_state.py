@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward import files
+from anyreward import container
 from anyreward.counts import Counts
 
 from .problems import random_episodes, random_mdp
@@ -139,8 +139,8 @@ def test_a_state_survives_a_file(tmp_path, name):
     make, options = EXPLORERS[name]
     explorer, twin = (make(setting_of(""), seed=3, **options) for _ in range(2))
     play(explorer, model_of(""), 30, seed=1)
-    files.write(tmp_path / "it", explorer.counts.columns(), {}, explorer.state())
-    attached = files.read(tmp_path / "it")[2]
+    container.write(tmp_path / "it", explorer.counts.columns(), {}, explorer.state())
+    attached = container.read(tmp_path / "it")[2]
     assert identical(attached, explorer.state())
     twin.restore(attached)
     assert play(explorer, model_of(""), 30, seed=2) == play(twin, model_of(""), 30, seed=2)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import kernels
+from ._files import held
 from .certificate import Certificate, certify
 from .counts import Counts
 from .empirical import EmpiricalModel
-from .files import held
 from .paid import Paid
 from .planning import _induct, as_policy
 from .recording import Recording

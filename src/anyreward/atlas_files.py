@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import files
+from . import container
 from ._checks import checked_array
 from .atlas import Atlas, after_ends
 from .certificate import OBSERVED, Certificate, certify
@@ -59,7 +59,7 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
     if atlas.recording is not None:
         arrays |= {f"recording.{name}": array for name, array in atlas.recording._asdict().items()}
-    files.write(path, columns, about, arrays)
+    container.write(path, columns, about, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> Atlas:
@@ -69,7 +69,7 @@ def load(path: str | os.PathLike[str]) -> Atlas:
 
 def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
     """An atlas, and what an exploration needs to go on from there, if the file has it."""
-    columns, about, arrays = files.read(path)
+    columns, about, arrays = container.read(path)
     try:
         if about["format"] > FORMAT:
             raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")

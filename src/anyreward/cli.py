@@ -251,7 +251,7 @@ def plan(
     Example: anyreward plan chain.atlas --reward "state == 30" --out policy.csv --html report.html
     """
     from . import load, plots
-    from .files import check_writable
+    from ._files import check_writable
     from .reward_files import read_reward
 
     it, shape = load(atlas), grid_shape(grid)
@@ -391,7 +391,7 @@ def masks_of(text: str | None) -> Any:
     """Masks by the word `none`, or from a file."""
     if text is None or text == "none":
         return text
-    from .files import read_file
+    from ._files import read_file
     from .reward_files import MOST_BYTES, array_from
 
     path = Path(text)
@@ -447,7 +447,7 @@ def as_cell(text: str) -> str:
 
 
 def write_policy(path: Path, atlas: Any, made: Any) -> None:
-    from .files import replace_file
+    from ._files import replace_file
 
     buffer = io.StringIO()
     writer = csv.writer(buffer)

@@ -57,9 +57,9 @@ def compare(
     from rich.table import Table
 
     from . import envs
+    from ._files import check_writable
     from .experiments import compare as experiment
     from .experiments import statistics
-    from .files import check_writable
     from .plots import check_drawable
 
     if env not in envs.ENVIRONMENTS:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import envs, files
+from . import envs
+from ._files import check_writable, clear_drafts, held
 from .algorithms import ALGORITHMS, Explorer
 from .atlas import Atlas
 from .atlas_files import in_words, read
@@ -149,8 +150,8 @@ def explore(
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
     pace = 10.0 if checkpoint_every is None else real_number(checkpoint_every, "checkpoint_every")
     if path is not None:
-        files.check_writable(path)
-        files.clear_drafts(path)
+        check_writable(path)
+        clear_drafts(path)
     world: World
     if isinstance(env, str) and env in envs.ENVIRONMENTS:
         env, env_args = envs.make(env, **(env_args or {})), None
@@ -219,7 +220,7 @@ def explore(
         explorer.state()  # says so if it cannot be saved, before anything is played
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
     end = most if max_episodes is None else max_episodes
-    with nullcontext() if path is None else files.held(path):
+    with nullcontext() if path is None else held(path):
         run = _Run(world, explorer, name, epsilon, end, seed, options, path, pace, stop)
         with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
             run.go(show)

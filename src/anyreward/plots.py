@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .files import check_writable, replace_file
+from ._files import check_writable, replace_file
 from .words import certain, down, interval, up
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .files import read_file
+from ._files import read_file
 from .rewards import Reward
 from .setting import Setting
 

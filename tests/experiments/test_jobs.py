@@ -149,7 +149,9 @@ class Job:
 
 def work(job):
     Path(sys.argv[1], f"{os.getpid()}.pid").touch()
-    time.sleep(1000) if job.x % 2 else [None for _ in iter(int, 1)]  # asleep, or busy for ever
+    while job.x % 2:  # busy for ever
+        pass
+    time.sleep(1000)
 
 jobs.run_jobs(work, [Job(x) for x in range(4)], Path(sys.argv[1], "cells"), workers=4)
 """

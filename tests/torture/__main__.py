@@ -7,29 +7,13 @@ import multiprocessing
 import os
 import platform
 import sys
-import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
-from . import Tally, disks, environments, forgeries, kills, words
+from . import Tally
+from .attacks import ALL, ATTACKS, run
 
-Attack = Callable[[int, int, Path, Callable[[int], None]], Tally]
-ALL = 10**5  # as many as there are
-# The number of tries by `make torture`, and in CI. The longest come first.
-ATTACKS: dict[str, tuple[Attack, int, int]] = {
-    "kills": (kills.at_random, 200, 4),
-    "sealed": (forgeries.sealed, 27_000, 300),
-    "disks": (disks.every_write, ALL, 20),
-    "environments": (environments.misbehaving, 500, 48),
-    "calls": (kills.at_calls, ALL, 40),
-    "commands": (words.commands, 5_000, 200),
-    "damaged": (forgeries.damaged, 25_000, 300),
-    "sweeps": (words.sweeps, 5_000, 150),
-    "rewards": (words.rewards, 20_000, 500),
-}
 REPORT = Path(__file__).parents[2] / "docs" / "reliability.md"
 TABLE = "<!-- the table below is written by `make torture` -->\n"
 
@@ -50,12 +34,6 @@ def table(tallies: list[Tally], seed: int, seconds: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(name: str, tries: int, seed: int, ticks: Any) -> Tally:
-    """One attack, in a folder of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        return ATTACKS[name][0](tries, seed, Path(folder), lambda n: ticks.put((name, n)))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=f"{', '.join(ATTACKS)}; all of them by default")
@@ -69,7 +47,8 @@ def main() -> None:
 
     begin, names = time.monotonic(), given.attacks or list(ATTACKS)
     context = multiprocessing.get_context("spawn")  # attacks fork, which a process with threads should not
-    ticks = context.Manager().Queue()
+    manager = context.Manager()
+    ticks = manager.Queue()
     columns = TextColumn("{task.description:12}"), MofNCompleteColumn(), TimeElapsedColumn()
     running: dict[str, Future[Tally]] = {}
     with Progress(*columns) as bar, ProcessPoolExecutor(os.cpu_count(), context, max_tasks_per_child=1) as pool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from anyreward import files
+from anyreward import _files
 
 from . import Broken, Tally, one_sentence
 from .works import WORKS
@@ -68,12 +68,12 @@ def failing(n: int, error: int) -> Iterator[Failing]:
         file = open(name, mode, *arguments, **options)  # noqa: SIM115
         return Half(file, broken) if "x" in mode else file
 
-    before, files.os, files.open = files.os, broken, opened  # type: ignore[attr-defined]
+    before, _files.os, _files.open = _files.os, broken, opened  # type: ignore[attr-defined]
     try:
         yield broken
     finally:
-        files.os = before  # type: ignore[attr-defined]
-        del files.open  # type: ignore[attr-defined]
+        _files.os = before  # type: ignore[attr-defined]
+        del _files.open  # type: ignore[attr-defined]
 
 
 def every_write(tries: int, seed: int, folder: Path, tick: Callable[[int], None]) -> Tally:

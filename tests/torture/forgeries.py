@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import anyreward as ar
-from anyreward import files
+from anyreward import container
 from anyreward.certificate import OBSERVED
 
 from ..test_checkpoint import go
@@ -103,7 +103,7 @@ def change_array(rng: np.random.Generator, arrays: dict[str, np.ndarray], other:
         array = array.reshape(-1) if array.ndim > 1 else array[:, None] if array.ndim else array
     elif kind == 6:
         with np.errstate(all="ignore"):
-            array = array.astype(str(rng.choice(files.KINDS)))
+            array = array.astype(str(rng.choice(container.KINDS)))
     elif kind == 7:
         name = str(rng.choice(["state.Q", "reward.values", "paid.keys", "recording.states", "column.evidence", name]))
     elif kind == 8 and array.size > 1:
@@ -138,8 +138,8 @@ def write(path: Path, about: dict[str, Any], arrays: dict[str, np.ndarray], rng:
     lengths = [len(text), len(blob)]
     if rng.random() < 0.02:
         lengths[int(rng.integers(2))] += int(rng.choice([-1, 1, 100, 2**62]))
-    content = bytearray(b"PAR1" + text + blob + files.SEAL.pack(*lengths, bytes(32), files.MAGIC) + bytes(4) + b"PAR1")
-    files.seal(content)
+    content = bytearray(b"PAR1" + text + blob + container.SEAL.pack(*lengths, bytes(32), container.MAGIC) + bytes(4) + b"PAR1")
+    container.seal(content)
     path.write_bytes(content)
 
 
@@ -193,7 +193,7 @@ def sealed(tries: int, seed: int, folder: Path, tick: Callable[[int], None]) -> 
         "Forgeries with structure, sealed again with the right checksum: loaded, planned with, shown, merged, gone on from",
     )
     good = originals(folder)
-    parts = [files.read(path) for path in good]
+    parts = [container.read(path) for path in good]
     for path in good:  # what has to be compiled is compiled before the clock runs
         use(path, None)
         show(path, folder)

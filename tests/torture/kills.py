@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import anyreward as ar
-from anyreward import files
+from anyreward import _files
 
 from . import Broken, Tally
 from .works import WORKS
@@ -164,9 +164,12 @@ def at_calls(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) -
             begin = time.monotonic()
             pid = os.fork()
             if pid == 0:
-                files.os = Deadly(number // 2 + 1, number % 2 == 1)  # type: ignore[assignment]
-                work(where)
-                os._exit(0)
+                _files.os = Deadly(number // 2 + 1, number % 2 == 1)  # type: ignore[assignment]
+                try:
+                    work(where)
+                    os._exit(0)
+                except BaseException:  # this process has nothing else to do
+                    os._exit(1)
             status = os.waitpid(pid, 0)[1]
             if status == 0:  # there are no more operations than these
                 break

@@ -2,7 +2,7 @@
 
 import pytest
 
-from .__main__ import ATTACKS
+from .attacks import ATTACKS
 
 
 @pytest.mark.slow

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from .._files import replace_file
 from ..algorithms import ALGORITHMS
 from ..certificate import certify
-from ..files import replace_file
 from ..mdp import TabularMDP
 from ..planning import backward_induction
 from ..plots import save_figure

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..files import replace_file
+from .._files import replace_file
 
 PACKAGE = Path(__file__).parents[1]
 PRESENTING = ("claims.py", "report.py", "plots.py", "cli.py", "cli_experiments.py", "progress.py")

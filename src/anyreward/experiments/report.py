@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import replace_file
+from .._files import replace_file
 from .claims import BARE, BEYOND, KNOWN, PAPER, SIDE, Claim, Rows, errors_of, exponents, scaling_of, taus_of, visits_of
 from .statistics import band, smaller
 

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 from .. import envs, theory
+from .._files import check_folder, held, replace_file
 from ..algorithms import ALGORITHMS, BPIUCRL, RFUCRL
 from ..confidence import paper_rule
 from ..explore import explore
-from ..files import check_folder, held, replace_file
 from ..mdp import TabularMDP
 from ..planning import backward_induction
 from ..setting import Setting

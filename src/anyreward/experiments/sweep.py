@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 
 from .. import envs
+from .._files import check_folder, held, read_file, replace_file
 from ..algorithms import ALGORITHMS
 from ..explore import check_episodes, explore, option_names
-from ..files import check_folder, held, read_file, replace_file
 from ..planning import backward_induction
 from ..setting import nearest, positive, probability, shown
 from .compare import parsed
