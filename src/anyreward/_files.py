@@ -87,12 +87,14 @@ def held(path: Path) -> Iterator[None]:
 
 
 def _holder(name: Path) -> str:
-    """Who holds a lock, as the file says."""
-    try:
-        text = read_file(name, 1000, "").decode(errors="replace")
-    except ValueError:
-        text = ""
-    return plain(text) or "another process"
+    """Who holds a lock, as the file says, which is written right after it was locked."""
+    for _ in range(5):
+        with suppress(ValueError):
+            text = plain(read_file(name, 1000, "").decode(errors="replace"))
+            if text:
+                return text
+        time.sleep(0.05)
+    return "another process"
 
 
 def reason(problem: OSError) -> str:
