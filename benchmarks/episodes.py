@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 import anyreward as ar
-from anyreward.bounds import TightBound
-from anyreward.index import Index
+from anyreward.algorithms.index import Index
+from anyreward.certificates.bounds import TightBound
 from anyreward.words import interval
 
 H, DELTA = 20, 0.1

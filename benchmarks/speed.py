@@ -230,8 +230,8 @@ def rival(mdp: ar.TabularMDP, name: str, episodes: int = 20_000, rounds: int = 3
 
 def gymnasium_overhead(episodes: int = 1_600, rounds: int = 5) -> tuple[float, float]:
     """Seconds a step that the environment takes, and that exploring it adds: the same episodes, with and without an explorer."""
-    from anyreward.audit import audited
-    from anyreward.world import Environment
+    from anyreward.environments.audit import audited
+    from anyreward.environments.base import Environment
 
     simulator, _ = audited("FrozenLake-v1", 100, True, seed=0)
     explorer = ar.RFTrajectory(simulator.setting(1.0, True, False, None))

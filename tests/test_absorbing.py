@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.bounds import PaperBound, TightBound, relevant_laws
+from anyreward.certificates.bounds import PaperBound, TightBound, relevant_laws
 
 END, S, A, H = 3, 4, 2, 5
 

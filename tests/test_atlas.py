@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward import _files, container
+from anyreward import _files
+from anyreward.atlas import container
 
 from .problems import data, deltas, random_mdp, rows, seeds
 from .reference import dense_counts, empirical, q_values

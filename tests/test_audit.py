@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import anyreward as ar
-from anyreward.audit import ALARM, log_likelihood_ratio
+from anyreward.environments.audit import ALARM, log_likelihood_ratio
 
 from .problems import newest
 from .test_simulator import MASK, Tabular, texts, transitions
@@ -233,7 +233,7 @@ def test_what_it_reports_does_not_depend_on_how_fast_the_environment_is():
 
     fast, slow = (ar.audit(kind(transitions(), ends=(3,)), 6, steps=300, seed=1) for kind in (Tabular, Slow))
     assert fast._transitions == slow._transitions
-    assert "time" not in vars(importlib.import_module("anyreward.audit"))
+    assert "time" not in vars(importlib.import_module("anyreward.environments.audit"))
 
 
 def test_what_speaks_against_an_exploration_is_kept_with_it():

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward.bounds import PaperBound, TightBound, relevant_laws
+from anyreward.certificates.bounds import PaperBound, TightBound, relevant_laws
 
 from .problems import data, deltas, random_episodes, random_mdp, seeds
 from .problems import settings as some_settings

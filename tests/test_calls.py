@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.calls import Calls
+from anyreward.environments.calls import Calls
 
 from .test_simulator import Tabular, quick_look, transitions
 

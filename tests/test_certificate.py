@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import anyreward as ar
-from anyreward.bounds import PaperBound
-from anyreward.confidence import paper_beta
+from anyreward.certificates.bounds import PaperBound
+from anyreward.certificates.thresholds import paper_beta
 
 from . import reference
 from .problems import by_step, data, deltas, random_episodes, random_mdp, seeds

@@ -20,15 +20,15 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward import container
 from anyreward.algorithms import Explorer
-from anyreward.atlas_files import read
-from anyreward.explore import Interrupted
-from anyreward.world import Environment, KnownModel
+from anyreward.atlas import container
+from anyreward.atlas.format import read
+from anyreward.environments.base import Environment, KnownModel
+from anyreward.exploring.explore import Interrupted
 
 from .problems import random_mdp
 
-explore_module = importlib.import_module("anyreward.explore")  # the function has the same name
+explore_module = importlib.import_module("anyreward.exploring.explore")  # the function has the same name
 ROOT = Path(__file__).parents[1]
 H = 5
 
@@ -173,7 +173,7 @@ from itertools import pairwise
 from pathlib import Path
 import pyarrow.parquet
 import anyreward as ar
-from anyreward.atlas_files import read
+from anyreward.atlas.format import read
 from tests.test_checkpoint import go, whole_scale
 
 where, kills, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
@@ -351,11 +351,11 @@ def ctrl_c_interrupts():
 INTERRUPTIBLE = """
 import signal, sys, time
 import anyreward as ar
-from anyreward.explore import Interrupted
+from anyreward.exploring.explore import Interrupted
 from tests.test_checkpoint import go
 assert issubclass(Interrupted, KeyboardInterrupt)
 go(sys.argv[1], None, 0.01)
-import anyreward.world as world
+from anyreward.environments import base as world
 for kind in (world.KnownModel, world.Environment):
     def slowly(self, *arguments, advance=kind.advance):
         print("going", flush=True)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 import anyreward as ar
 from anyreward import kernels
-from anyreward.confidence import paper_beta, paper_rule
+from anyreward.certificates.thresholds import paper_beta, paper_rule
 
 from . import reference
 from .problems import deltas, random_mdp, settings

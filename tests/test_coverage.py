@@ -24,7 +24,8 @@ from scipy.stats import binom
 
 import anyreward as ar
 from anyreward import kernels
-from anyreward.bounds import TightBound
+from anyreward.certificates.bounds import TightBound
+from anyreward.rewards.observed import Paid
 
 from .processes import Process, own_value, value
 
@@ -246,7 +247,7 @@ def test_the_events_of_transfer_hold_at_every_episode(alike):
 @pytest.fixture(autouse=True)
 def quick_look(monkeypatch):
     """The audit before each exploration decides nothing: a few steps do."""
-    audit = importlib.import_module("anyreward.audit")  # not the function of that name
+    audit = importlib.import_module("anyreward.environments.audit")  # not the function of that name
     play = audit._play
     monkeypatch.setattr(audit, "_play", lambda probe, steps, seed: play(probe, 5, seed))
 
@@ -454,7 +455,7 @@ def test_the_mean_of_one_law_fails_about_as_often_as_it_may():
     setting = ar.Setting(n_states=1, n_actions=1, horizon=1, initial_state=0)
     counts = ar.Counts.from_episodes([[0, 0]], [[0]], setting)
     for _ in range(runs):
-        paid, draws = ar.paid.Paid(), rng.random(episodes) < 0.3
+        paid, draws = Paid(), rng.random(episodes) < 0.3
         false = naive = False
         for n, draw in enumerate(draws, 1):
             paid.add(0, 0, 0, 0, float(draw))

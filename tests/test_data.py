@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward.counts import COLUMNS
+from anyreward.data.counts import COLUMNS
 
 minari = pytest.importorskip("minari")
 from minari.data_collector import EpisodeBuffer  # noqa: E402
@@ -257,7 +257,7 @@ def test_a_recorded_exploration_of_an_environment_ends_in_the_extra_state(termin
     assert counts == ar.Counts.from_episodes(states, actions, counts.setting)
     assert counts.absorbing_states.tolist() == [n]
     assert ar.certify(counts).check(counts)
-    plan = ar.atlas.Atlas(counts, ar.certify(counts)).plan("next == states - 1")
+    plan = ar.Atlas(counts, ar.certify(counts)).plan("next == states - 1")
     assert plan.lower <= plan.value <= plan.upper
 
 

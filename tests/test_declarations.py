@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward import container
-from anyreward.bounds import relevant_laws
+from anyreward.atlas import container
+from anyreward.certificates.bounds import relevant_laws
 
 from .problems import random_episodes, random_mdp
 from .test_simulator import quick_look

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward.expressions import reward_of
+from anyreward.rewards.expressions import reward_of
 
 S, A, H = 4, 2, 3
 REFUSED = "refused"

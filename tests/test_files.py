@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import anyreward as ar
-from anyreward import container
+from anyreward.atlas import container
 
 from .test_checkpoint import go, same
 
@@ -270,7 +270,7 @@ def test_sealed_damage_never_crashes_or_hangs_the_reader(good, tmp_path, seed):
 HOSTILE = """
 import os, resource, sys, time
 import anyreward as ar
-import anyreward.atlas, pyarrow.parquet
+import anyreward, pyarrow.parquet
 from anyreward.kernels import table, trajectory
 def peak():  # of this process alone, in kB: ru_maxrss is inherited from the one that started it
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyreward.forecast import FEWEST, episodes_for
+from anyreward.exploring.forecast import FEWEST, episodes_for
 
 
 def power_law(p, c=8.0, looks=60, growth=1.1):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.bounds import relevant_laws
+from anyreward.certificates.bounds import relevant_laws
 
 from .problems import rows
 from .reference import worst_error
@@ -152,7 +152,7 @@ def test_plans_are_those_of_copies_of_legal_actions(stationary):
     env = Tabular(transitions(4, 3), mask=MASK)
     atlas = ar.explore(env, H, max_episodes=200, stationary=stationary, terminal="state")
     counts = plain(atlas.counts, known=same_known(atlas.counts))
-    masked, copies = (ar.atlas.Atlas(c, ar.certify(c, 0.1)) for c in (counts, doubled(atlas.counts)))
+    masked, copies = (ar.Atlas(c, ar.certify(c, 0.1)) for c in (counts, doubled(atlas.counts)))
     for seed in range(5):
         r = np.random.default_rng(seed).random((H, 4, 3))
         shown = r.copy()

@@ -6,7 +6,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreward.observations import Binned, Indexed, codec
+from anyreward.environments.spaces import Binned, Indexed, codec
 
 SIZES = st.integers(1, 4)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.bounds import PaperBound, TightBound
-from anyreward.rewards import as_reward
+from anyreward.certificates.bounds import PaperBound, TightBound
+from anyreward.rewards.forms import as_reward
 
 from .problems import random_mdp
 from .test_simulator import MASK, Tabular, quick_look, transitions

@@ -105,7 +105,7 @@ def test_what_is_too_large_is_not_read(tmp_path):
         with open(tmp_path / name, "wb") as file:
             file.truncate(2**33)
     from anyreward.experiments.sweep import load_config
-    from anyreward.reward_files import read_reward
+    from anyreward.rewards.files import read_reward
 
     for name in ("large.csv", "large.json", "large.npy"):
         with pytest.raises(ValueError, match=r"is larger than \d+ MiB"):

@@ -8,7 +8,7 @@ import pytest
 
 import anyreward as ar
 from anyreward import kernels
-from anyreward.paid import Paid
+from anyreward.rewards.observed import Paid
 
 from .problems import random_mdp
 from .test_simulator import MASK, Tabular, own_truth, quick_look, transitions

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.bounds import TightBound
+from anyreward.certificates.bounds import TightBound
 
 from .kernels.test_trajectory import GivenRadii
 from .tight_reference import lib_psi_size, lib_psi_support, lib_tv_radius, per_row, psi_mixed

@@ -5,7 +5,7 @@ import time
 import pytest
 
 import anyreward as ar
-from anyreward.progress import Progress, duration
+from anyreward.exploring.progress import Progress, duration
 
 
 def test_a_function_hears_of_every_look_and_of_nothing_else():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward import container
-from anyreward.counts import Counts
+from anyreward.atlas import container
+from anyreward.data.counts import Counts
 
 from .problems import random_episodes, random_mdp
 

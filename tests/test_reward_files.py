@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward.reward_files import read_reward
-from anyreward.rewards import ArrivalReward, as_reward
+from anyreward.rewards.files import read_reward
+from anyreward.rewards.forms import ArrivalReward, as_reward
 
 S, A, H = 4, 2, 3
 SETTING = ar.Setting(n_states=S, n_actions=A, horizon=H, initial_state=0)

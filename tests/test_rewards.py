@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import anyreward as ar
-from anyreward.bounds import PaperBound, TightBound, relevant_laws
-from anyreward.rewards import ArrivalReward, as_reward
+from anyreward.certificates.bounds import PaperBound, TightBound, relevant_laws
+from anyreward.rewards.forms import ArrivalReward, as_reward
 
 S, A, H = 4, 2, 3
 

@@ -7,9 +7,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward.bounds import PaperBound, TightBound
+from anyreward.certificates.bounds import PaperBound, TightBound
+from anyreward.certificates.intervals import Robust
 from anyreward.kernels.robust import LOWER, UPPER
-from anyreward.robust import Robust
 
 from . import bpi_reference, reference
 from .problems import data, random_episodes, seeds

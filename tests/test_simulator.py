@@ -19,7 +19,7 @@ from .problems import newest, rows
 @pytest.fixture(autouse=True)
 def quick_look(monkeypatch):
     """The audit before each exploration is not what is tested here: a tenth of it does."""
-    audit = importlib.import_module("anyreward.audit")  # not the function of that name
+    audit = importlib.import_module("anyreward.environments.audit")  # not the function of that name
     play = audit._play
     monkeypatch.setattr(audit, "_play", lambda probe, steps, seed: play(probe, steps // 10, seed))
 

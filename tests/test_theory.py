@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 import anyreward as ar
 from anyreward import theory
-from anyreward.confidence import paper_beta
+from anyreward.certificates.thresholds import paper_beta
 
 CHAIN = ar.Setting(n_states=31, n_actions=2, horizon=20, initial_state=15)
 POOLED = ar.Setting(n_states=31, n_actions=2, horizon=20, initial_state=15, stationary=True)

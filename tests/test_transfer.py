@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import anyreward as ar
 from anyreward import kernels
-from anyreward.bounds import TightBound
+from anyreward.certificates.bounds import TightBound
 
 from .problems import random_episodes, seeds
 from .tight_reference import Transfer, dense, fit, per_row, psi_support, radius, relevant

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.bounds import TightBound
+from anyreward.certificates.bounds import TightBound
 
 from .adversary import climb, lowest, worst_error, worst_history
 from .kernels.test_trajectory import GivenRadii

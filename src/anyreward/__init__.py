@@ -9,16 +9,16 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 
 from . import envs, theory
 from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
-from .atlas import Atlas, Interval, Plan
-from .atlas_files import load
-from .audit import Audit, audit
-from .certificate import Certificate, certify
-from .counts import Counts
-from .explore import explore, identify
-from .mdp import TabularMDP
+from .atlas.atlas import Atlas, Interval, Plan
+from .atlas.format import load
+from .certificates.certificate import Certificate, certify
+from .data.counts import Counts
+from .data.tabular import TabularMDP
+from .environments.audit import Audit, audit
+from .environments.gymnasium import EnvironmentFailure
+from .exploring.explore import explore, identify
 from .planning import backward_induction, evaluate_policy
 from .setting import Setting
-from .simulator import EnvironmentFailure
 from .theory import horizon_for_discount
 
 __version__ = "0.1.0"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from .mdp import TabularMDP, checked_policy
-from .rewards import ArrivalReward, Reward, as_reward
+from .data.tabular import TabularMDP, checked_policy
+from .rewards.forms import ArrivalReward, Reward, as_reward
 from .setting import whole_number
 
 if TYPE_CHECKING:

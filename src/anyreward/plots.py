@@ -14,7 +14,7 @@ from ._files import check_writable, replace_file
 from .words import certain, down, interval, up
 
 if TYPE_CHECKING:
-    from .atlas import Atlas, Plan
+    from .atlas.atlas import Atlas, Plan
 
 SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"

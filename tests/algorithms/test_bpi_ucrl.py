@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import anyreward as ar
-from anyreward.bounds import TightBound
+from anyreward.certificates.bounds import TightBound
 from anyreward.kernels.radii import kl_interval
 
 from .. import bpi_reference, reference

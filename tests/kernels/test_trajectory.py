@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import anyreward as ar
-from anyreward.bounds import TightBound
+from anyreward.certificates.bounds import TightBound
 
 from ..problems import data, seeds
 from ..tight_reference import Problem, steps_that_matter, theorem, trajectory

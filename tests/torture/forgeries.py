@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import anyreward as ar
-from anyreward import container
-from anyreward.certificate import OBSERVED
+from anyreward.atlas import container
+from anyreward.certificates.certificate import OBSERVED
 
 from ..test_checkpoint import go
 from . import Broken, Tally, in_processes

@@ -12,7 +12,7 @@ import numpy as np
 
 import anyreward as ar
 from anyreward.experiments import sweep
-from anyreward.reward_files import read_reward
+from anyreward.rewards.files import read_reward
 
 from . import Broken, Tally, in_processes
 

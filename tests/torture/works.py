@@ -26,7 +26,7 @@ CONFIG = {
 @contextmanager
 def saving_always() -> Iterator[None]:
     """Explorations save at every look, however long that takes."""
-    run = importlib.import_module("anyreward.explore")._Run
+    run = importlib.import_module("anyreward.exploring.explore")._Run
     save = run.save
 
     def again(self: Any, path: Path) -> None:

@@ -29,18 +29,18 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..bounds import PaperBound, TightBound, bound_options, relevant_laws
-from ..certificate import OBSERVED, Certificate, fingerprint
-from ..counts import Counts, grown
-from ..rewards import ArrivalReward, Reward, reward_of_setting
-from ..robust import Robust
+from ..certificates.bounds import PaperBound, TightBound, bound_options, relevant_laws
+from ..certificates.certificate import OBSERVED, Certificate, fingerprint
+from ..certificates.intervals import Robust
+from ..data.counts import Counts, grown
+from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..setting import Setting, shown
 from .explorer import Explorer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..mdp import TabularMDP
+    from ..data.tabular import TabularMDP
 
 REWARDS = ("known", "observed", "random")
 CHUNK = 1_000

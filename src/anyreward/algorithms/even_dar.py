@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..rewards import Reward
+from ..rewards.forms import Reward
 from ..setting import Setting
 from .optimistic import OptimisticExplorer, RewardedExplorer
 

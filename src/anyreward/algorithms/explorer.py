@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..bounds import Bound, PaperBound, as_bound
-from ..certificate import Certificate, certify
-from ..counts import Counts
+from ..certificates.bounds import Bound, PaperBound, as_bound
+from ..certificates.certificate import Certificate, certify
+from ..data.counts import Counts
 from ..setting import Setting, probability, real_number
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from ..mdp import TabularMDP
+    from ..data.tabular import TabularMDP
 
 
 class Explorer(ABC):

@@ -25,7 +25,7 @@ from math import floor, inf, log
 from typing import Any
 
 from .. import kernels
-from ..confidence import paper_rule
+from ..certificates.thresholds import paper_rule
 from ..setting import Setting, positive, shown
 from .optimistic import OptimisticExplorer
 

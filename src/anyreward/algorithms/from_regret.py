@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..rewards import Reward
+from ..rewards.forms import Reward
 from ..setting import Setting, positive, probability
 from .optimistic import RewardedExplorer, transitions
 from .ucbvi import UCBVI
 
 if TYPE_CHECKING:
-    from ..mdp import TabularMDP
+    from ..data.tabular import TabularMDP
 
 CHUNK = 1_000
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..confidence import paper_beta, paper_rule
+from ..certificates.thresholds import paper_beta, paper_rule
 from ..setting import Setting, positive, probability
 from .random_policy import RandomPolicy
 
 if TYPE_CHECKING:
-    from ..mdp import TabularMDP
+    from ..data.tabular import TabularMDP
 
 MOST_DRAWS = 2**53
 

@@ -18,15 +18,15 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..index import Index
 from ..setting import Setting, shown
 from .explorer import Explorer
+from .index import Index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..data.tabular import TabularMDP
     from ..kernels.rf import Rule
-    from ..mdp import TabularMDP
 
 FEW = 4_000  # pairs of step and state up to which a whole policy is cheaper than asking for its entries one by one
 SCHEDULES = ("every", "path", "geometric")

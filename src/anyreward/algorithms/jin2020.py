@@ -23,7 +23,7 @@ from .explorer import Explorer
 from .optimistic import transitions
 
 if TYPE_CHECKING:
-    from ..mdp import TabularMDP
+    from ..data.tabular import TabularMDP
 
 CHUNK, BLOCK = 1_000, 256
 

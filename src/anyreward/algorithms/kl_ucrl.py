@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import e, log
 from typing import Any
 
-from ..rewards import Reward
+from ..rewards.forms import Reward
 from ..setting import Setting
 from .optimistic import transitions
 from .phased import PhasedUCRL

@@ -15,12 +15,12 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..counts import grown
-from ..index import NOTHING
-from ..mdp import TabularMDP
-from ..rewards import ArrivalReward, Reward, reward_of_setting
+from ..data.counts import grown
+from ..data.tabular import TabularMDP
+from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..setting import Setting, positive, shown, whole_number
 from .explorer import Explorer
+from .index import NOTHING
 
 CHUNK = 5_000
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..counts import grown
-from ..rewards import Reward
+from ..data.counts import grown
+from ..rewards.forms import Reward
 from ..setting import Setting, positive
 from .bpi_ucrl import BPIUCRL
 from .explorer import Explorer
@@ -29,8 +29,8 @@ from .explorer import Explorer
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..certificate import Certificate
-    from ..mdp import TabularMDP
+    from ..certificates.certificate import Certificate
+    from ..data.tabular import TabularMDP
 
 CHUNK = 1_000
 

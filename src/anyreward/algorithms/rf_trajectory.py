@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import kernels
-from ..bounds import TightBound
+from ..certificates.bounds import TightBound
 from .greedy import GreedyExplorer
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..bounds import PaperBound
-from ..confidence import paper_rule
+from ..certificates.bounds import PaperBound
+from ..certificates.thresholds import paper_rule
 from ..setting import Setting
 from .greedy import GreedyExplorer
 

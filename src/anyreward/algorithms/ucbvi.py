@@ -21,7 +21,7 @@ from math import log
 from typing import Any
 
 from .. import kernels
-from ..rewards import Reward
+from ..rewards.forms import Reward
 from ..setting import Setting, shown
 from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, get_args, get_origin, get_type_hints
 
-from ..mdp import TabularMDP
+from ..data.tabular import TabularMDP
 from ..setting import nearest, real_number, shown, whole_number
 from .double_chain import double_chain
 from .garnet import garnet

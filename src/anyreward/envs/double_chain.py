@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mdp import TabularMDP, check_size
+from ..data.tabular import TabularMDP, check_size
 from ..setting import shown
 
 LEFT, RIGHT = 0, 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mdp import TabularMDP, check_size
+from ..data.tabular import TabularMDP, check_size
 
 
 def garnet(n_states: int, n_actions: int, branching: int, seed: int = 0, horizon: int | None = None) -> TabularMDP:

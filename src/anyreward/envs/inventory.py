@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mdp import TabularMDP, check_size
+from ..data.tabular import TabularMDP, check_size
 
 
 def _demand(capacity: int, mean_demand: float) -> np.ndarray:

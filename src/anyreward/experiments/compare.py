@@ -21,8 +21,8 @@ import numpy as np
 
 from .._files import replace_file
 from ..algorithms import ALGORITHMS
-from ..certificate import certify
-from ..mdp import TabularMDP
+from ..certificates.certificate import certify
+from ..data.tabular import TabularMDP
 from ..planning import backward_induction
 from ..plots import save_figure
 from ..setting import shown

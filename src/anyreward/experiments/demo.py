@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..atlas import Atlas
+from ..atlas.atlas import Atlas
+from ..data.tabular import TabularMDP
 from ..envs import double_chain
-from ..explore import explore
-from ..mdp import TabularMDP
+from ..exploring.explore import explore
 from ..planning import backward_induction, evaluate_policy
 from ..plots import check_drawable, save_figure
 from ..words import console, down, plain, up

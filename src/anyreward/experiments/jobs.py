@@ -30,7 +30,7 @@ from .. import __version__
 from .._files import replace_file
 
 PACKAGE = Path(__file__).parents[1]
-PRESENTING = ("claims.py", "report.py", "plots.py", "cli.py", "cli_experiments.py", "progress.py")
+PRESENTING = ("claims.py", "report.py", "plots.py", "cli", "progress.py")
 CHECK_EVERY = 2.0  # seconds between two looks at a cluster
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
 Outcome = tuple[int, Any, BaseException | None]  # number of the job, its result, and what went wrong
@@ -52,7 +52,7 @@ def key_of(job: Any) -> str:
 @cache
 def version() -> str:
     """Of the code that computes results, whatever presents them."""
-    files = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name not in PRESENTING]
+    files = [path for path in sorted(PACKAGE.rglob("*.py")) if not {path.name, path.parent.name} & set(PRESENTING)]
     return f"{__version__}+{hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()[:16]}"
 
 

@@ -31,9 +31,9 @@ import numpy as np
 from .. import envs, theory
 from .._files import check_folder, held, replace_file
 from ..algorithms import ALGORITHMS, BPIUCRL, RFUCRL
-from ..confidence import paper_rule
-from ..explore import explore
-from ..mdp import TabularMDP
+from ..certificates.thresholds import paper_rule
+from ..data.tabular import TabularMDP
+from ..exploring.explore import explore
 from ..planning import backward_induction
 from ..setting import Setting
 from .claims import BARE, CLIPPED, KNOWN, Claim, taus_of, verdicts

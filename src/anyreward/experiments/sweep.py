@@ -39,7 +39,7 @@ import numpy as np
 from .. import envs
 from .._files import check_folder, held, read_file, replace_file
 from ..algorithms import ALGORITHMS
-from ..explore import check_episodes, explore, option_names
+from ..exploring.explore import check_episodes, explore, option_names
 from ..planning import backward_induction
 from ..setting import nearest, positive, probability, shown
 from .compare import parsed

@@ -1,0 +1,1 @@
+"""The atlas: counts with their certificate, the plans made from it, and its files."""

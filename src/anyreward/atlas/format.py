@@ -1,0 +1,231 @@
+"""Atlases as files: what is written, and what of a file is believed when it is read.
+
+Nothing is. A file may come from anywhere, so each part is checked against the others at the door: the counts against the setting,
+the evidence against what is possible, the certificate against the counts, the recording and what was paid against both. What is
+left without proof, a certificate about rewards that were observed, is shown as claimed and never as met.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import checked_array
+from ..certificates.certificate import OBSERVED, Certificate, certify
+from ..data.counts import COLUMNS, Counts
+from ..data.tabular import checked_policy
+from ..rewards.forms import ArrivalReward
+from ..rewards.observed import PAID, Paid
+from ..setting import Setting
+from . import container
+from .atlas import Atlas, after_ends
+from .recording import Recording
+
+FORMAT = 3
+NEW = {"added", "pooled", "recorded"}  # entries that earlier formats did not have
+MOST_CELLS, MOST_STEPS = 2**25, 2**16  # that a small file may ask for: time and memory follow from them
+
+
+def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
+    """Saves, with what an exploration needs to go on from here."""
+    from .. import __version__
+
+    columns = atlas.counts.columns()
+    arrays = {f"state.{name}": array for name, array in state.items()}
+    if atlas.paid is not None:
+        columns |= atlas.paid.columns([columns[name] for name in COLUMNS[:4]], atlas.counts.setting.stationary)
+        arrays |= {f"paid.{name}": array for name, array in atlas.paid.arrays().items()}
+    about = {
+        "format": FORMAT,
+        "version": __version__,
+        "certificate": atlas.certificate.to_dict(),
+        "history": atlas.history,
+        "source": atlas.source,
+        "runs": atlas.runs,
+        "policy": None if atlas.policy is None else atlas.policy.tolist(),
+        "known": atlas.counts.told().tolist(),
+        "recorded": atlas.recorded,
+        "added": atlas.counts.runs,
+        "pooled": atlas.paid is not None and atlas.paid.pooled,
+        "progress": progress,
+    }
+    if atlas.reward is not None:
+        arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
+    if atlas.recording is not None:
+        arrays |= {f"recording.{name}": array for name, array in atlas.recording._asdict().items()}
+    container.write(path, columns, about, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Atlas:
+    """Reads an atlas that `Atlas.save` or a checkpoint wrote. Nothing in the file is executed; a damaged one is refused."""
+    return read(Path(path))[0]
+
+
+def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
+    """An atlas, and what an exploration needs to go on from there, if the file has it."""
+    columns, about, arrays = container.read(path)
+    try:
+        if about["format"] > FORMAT:
+            raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
+        if about["format"] < FORMAT and NEW & set(about):
+            raise ValueError(f"it says that it has format {about['format']}, but has entries of a later one.")
+        certificate = Certificate.from_dict(about["certificate"])
+        setting = certificate.setting
+        size = path.stat().st_size
+        cells = max(setting.layers * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
+        if cells > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
+            raise ValueError(
+                f"{setting.horizon} steps of {setting.n_outcomes} states are more than a file of this size may ask for."
+            )
+        if any(columns[name].ndim != 1 or columns[name].dtype.kind != "i" for name in COLUMNS):
+            raise ValueError("its counts are not columns of whole numbers.")
+        known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
+        table = {name: columns[name] for name in columns if name not in PAID}
+        counts = Counts.from_columns(setting, table, known, about["added"] if about["format"] == FORMAT else 2)
+        if about["format"] < FORMAT:
+            certificate = replace(certificate, assumed=counts.declared)  # which earlier versions did not print
+        history = tuple((int(t), float(e)) for t, e in about["history"])
+        times = [-1, *(t for t, _ in history)]
+        if any(a >= b for a, b in pairwise(times)) or times[-1] > counts.episodes:
+            raise ValueError("its history is not that of these counts.")
+        policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
+        if counts.digest() != certificate.digest:
+            raise ValueError("its counts are not those that were certified.")
+        reward = reward_from(arrays, setting)
+        if policy is not None:
+            policy = checked_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
+        if certificate.every_reward:
+            if not certificate.check(counts):
+                raise ValueError("its certificate does not follow from its counts.")
+        elif reward is None or certificate.reward == OBSERVED:
+            certificate = replace(certificate, claimed=True, met=False)
+        elif policy is None or not certificate.check(counts, reward, after_ends(counts, policy, reward, True)):
+            raise ValueError("its certificate does not follow from its counts and its reward.")
+        paid = None
+        if "paid.keys" in arrays:
+            paid = Paid.from_arrays(arrays["paid.keys"], arrays["paid.values"], setting, bool(about["pooled"]))
+        elif set(PAID) <= set(columns):
+            paid = Paid.from_columns(columns, pooled=setting.stationary)
+        if paid is not None:
+            paid.check(table, setting.stationary, counts.stays())
+        recording, recorded = None, tuple(int(n) for n in about.get("recorded", ()))
+        if "recording.states" in arrays:
+            recording = Recording(*(arrays[f"recording.{name}"] for name in Recording._fields))
+            recording.check(setting, counts.episodes)
+            if about["format"] == FORMAT or "merged" not in about["source"]:  # earlier ones did not say where a run ends
+                recording.check_counts(counts, recorded or (counts.episodes,))
+            if paid is not None and len(paid):
+                recording.check_paid(paid, setting)
+        news: list[str] = []
+        if about["format"] < FORMAT:
+            counts, certificate, news = from_older(counts, certificate, paid)
+        runs, source = checked_runs(about["runs"]), checked_source(about["source"], setting)
+        if about["format"] < FORMAT and len(counts.illegal) and "own" in source:
+            source["own"] = {"epsilon": None, "met": False, "guarantee": "none: of an earlier version that did not know of masks"}
+        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward)
+        state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
+        for text in news:
+            warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)
+        return atlas, dict(about["progress"]), state
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as problem:
+        raise ValueError(f"{path} does not hold a valid atlas: {in_words(problem)}") from None
+
+
+def from_older(counts: Counts, certificate: Certificate, paid: Paid | None) -> tuple[Counts, Certificate, list[str]]:
+    """What earlier versions (formats 1 and 2) saved, with what it says now, and sentences on what it no longer promises."""
+    setting, columns, news = counts.setting, counts.columns(), []
+    known, A = counts.told(), setting.n_actions
+    stays = np.setdiff1d(counts.stays(), setting.absorbing_states)
+    if len(stays):
+        setting = replace(setting, terminal="state")
+        news.append(
+            "it assumes that a state in which an episode ended once always ends it, which its certificate did not say; "
+            "it is printed now."
+        )
+    if len(counts.illegal):
+        setting = replace(setting, hidden_masks=True)
+        met = np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
+        pairs = np.setdiff1d((met[:, None] * A + np.arange(A)).reshape(-1), known[:, 0])
+        known = np.concatenate([known, np.column_stack([pairs, np.zeros_like(pairs)])])
+        news.append(
+            "it took every action to be legal in states that were never met; plans and intervals allow for any legal set now."
+        )
+        if not certificate.every_reward:
+            certificate = replace(certificate, epsilon=certificate.largest, met=False)
+            news.append("its certificate for one reward is void for that reason: identify the policy again.")
+    if paid is not None and paid.pooled:
+        news.append("its rewards were pooled over the steps; a plan for them needs stationary_rewards=True, if that is true.")
+    if paid is not None and len(paid):
+        news.append(
+            "plans for its own reward took rewards that were always the same for deterministic; say so, or they are random."
+        )
+    if setting is not counts.setting:
+        counts = Counts.from_columns(setting, columns, known, counts.runs)
+        certificate = replace(certificate, setting=setting, digest=counts.digest(), assumed=counts.declared)
+        if certificate.every_reward:
+            certificate = certify(counts, certificate.delta, certificate.bounds, certificate.target, **certificate.options)
+    return counts, certificate, news
+
+
+def in_words(problem: Exception) -> str:
+    """What is wrong: our own sentence, or that something is, where Python stumbled over it."""
+    text = str(problem)
+    return text if isinstance(problem, ValueError) and text.endswith(".") else "what it says does not fit together."
+
+
+def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
+    """A reward as arrays for a file; of one that is the same at every step, one step."""
+    if isinstance(reward, ArrivalReward):
+        return {"steps": np.array([reward.shape[0]]), "pointer": reward.pointer, "target": reward.target, "pay": reward.pay}
+    return {"values": np.array(reward[:1] if (reward == reward[:1]).all() else reward)}
+
+
+def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray | ArrivalReward | None:
+    """What `reward_arrays` gave, if a file has it, checked."""
+    S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
+    if "reward.values" in arrays:
+        steps = H if len(arrays["reward.values"]) == H else 1
+        return np.broadcast_to(checked_array(arrays["reward.values"], float, (steps, S, A), "its reward is", 0, 1), (H, S, A))
+    if "reward.pay" not in arrays:
+        return None
+    steps = int(checked_array(arrays["reward.steps"], np.int64, (1,), "its reward is", 1, H)[0])
+    pay = checked_array(arrays["reward.pay"], float, (None,), "its reward is", 0, 1)
+    target = checked_array(arrays["reward.target"], np.int64, pay.shape, "its reward is", 0, S - 1)
+    pointer = checked_array(arrays["reward.pointer"], np.int64, (steps * S * A + 1,), "its reward is", 0, len(pay))
+    right = steps in (1, H) and pointer[0] == 0 and pointer[-1] == len(pay) and bool((np.diff(pointer) >= 0).all())
+    if not right or (np.diff(np.repeat(np.arange(len(pointer) - 1), np.diff(pointer)) * S + target) <= 0).any():
+        raise ValueError("its reward is damaged.")
+    return ArrivalReward((steps, S, A, H), pointer, target, pay)
+
+
+def checked_runs(runs: Any) -> tuple[str, ...]:
+    """Marks of runs from a file."""
+    if not isinstance(runs, list) or not all(isinstance(run, str) and len(run) <= 200 for run in runs):
+        raise ValueError("its marks of runs are damaged.")
+    return tuple(runs)
+
+
+def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
+    """How an atlas was explored, from a file: each entry that is used somewhere is of the kind that is used."""
+    if not isinstance(source, dict):
+        raise ValueError("what it says of its origin is damaged.")
+    texts = {name: source[name] for name in ("env", "algorithm", "fingerprint", "arrows") if source.get(name) is not None}
+    lists = {name: source[name] for name in ("labels", "alarms") if name in source}
+    grid, own = source.get("grid"), source.get("own", {})
+    right = all(isinstance(text, str) for text in texts.values())
+    right = right and all(isinstance(x, list) and all(isinstance(text, str) for text in x) for x in lists.values())
+    right = right and len(lists.get("labels", ())) <= setting.n_states
+    right = right and isinstance(own, dict) and isinstance(source.get("options", {}), dict)
+    right = right and (own.get("epsilon") is None or isinstance(own["epsilon"], float | int))
+    if grid is not None:
+        whole = isinstance(grid, list) and len(grid) == 2 and all(type(n) is int and n > 0 for n in grid)
+        right = right and whole and grid[0] * grid[1] <= setting.n_states
+    if not right or not all(isinstance(part, dict) for part in source.get("merged", [])):
+        raise ValueError("what it says of its origin is damaged.")
+    return dict(source)

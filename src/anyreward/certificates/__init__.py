@@ -1,0 +1,1 @@
+"""What can be certified from counts: thresholds, bounds, certificates, intervals for one reward."""

@@ -1,0 +1,633 @@
+"""How often each transition was seen: all that the algorithms, the certificates and the plans ever need."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import kernels
+from .._checks import checked_array
+from ..setting import Setting, as_list, listed, shown, whole_number
+from .evidence import check_evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import ArrayLike
+
+    from ..kernels.table import Table
+    from .empirical import EmpiricalModel
+
+COLUMNS = ("h", "s", "a", "next", "count")
+DAMAGED = "its counts are"
+MOST = 2**53  # the largest count that is exact as a float
+
+
+class Counts:
+    """Visit counts n(h, s, a, s') of a setting. Only what was visited is stored; counts add up: ``a + b``.
+
+    The table of a `Counts` (see `columns`) has a row for each transition that was seen. Rows with h = -1 are the start
+    draws: `next` is then the start state. In a stationary setting the steps are pooled and h is 0.
+
+    With `transfer` (step-dependent settings only) each transition is also scored by how well the counts of *all* steps,
+    as they were before it, predicted it: the column `evidence` sums log(predicted probability). The tight certificate uses
+    it; nothing is assumed by it (see `confidence`). Predictions are renewed whenever the number of episodes has grown by 3%.
+    """
+
+    def __init__(self, setting: Setting, transfer: bool = False) -> None:
+        self.setting = setting
+        self._pool: Counts | None = None
+        if transfer and not setting.stationary:
+            self._pool = Counts(replace(setting, stationary=True))
+        self._booked_at = 0  # episodes
+        self.runs = 1  # how many explorations these are the counts of, each scored by its own predictions
+        self.news = 0  # how often something was declared that indices computed before do not know
+        layers, M, A = setting.layers, 64, setting.n_actions
+        N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
+        self._table: Table = kernels.table.Table(
+            node_of=np.zeros((layers, setting.n_outcomes), np.uint32),
+            state=np.zeros(N, np.uint32),
+            following=np.zeros(N, np.uint32),
+            head=np.zeros(layers, np.uint32),
+            n=np.zeros(N * A, np.int64),
+            first=np.zeros(N * A, np.uint32),
+            size=np.zeros(N * A, np.uint32),
+            room=np.zeros(N * A, np.uint32),
+            target=np.zeros(M, np.uint32),
+            seen=np.zeros(M),
+            booked=np.zeros(M),
+            evidence=np.zeros(M),
+            used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0
+            known=np.zeros(0, np.uint8),
+        )
+        if setting.hidden_masks:
+            self._marks()[: setting.n_states] = kernels.table.UNSURE
+        if setting.terminal == "outcome":
+            self._marks()[setting.n_states :] = kernels.table.STAYS
+        if setting.absorbing_states:
+            self._marks()[list(setting.absorbing_states)] = kernels.table.STAYS
+        if setting.illegal_actions:
+            self._marks()[*np.array(setting.illegal_actions).T] = kernels.table.ILLEGAL
+            if setting.hidden_masks:  # a state of which some are known is known altogether
+                for s in {s for s, _ in setting.illegal_actions}:
+                    self._marks()[s] &= kernels.table.ILLEGAL
+
+    def declare_absorbing(self, states: Iterable[int]) -> None:
+        """Says that states are known never to be left, although the setting did not know it: nothing has to be estimated there.
+
+        For what an environment tells as it goes, such as the observations in which its episodes end. It is an assumption, which
+        certificates print; a state that was seen to be left is refused, and so are later episodes that leave it.
+        """
+        chosen = [self._checked_state(s) for s in as_list(states, "the states of declare_absorbing")]
+        rows = []
+        for s in chosen:
+            # What is known to be illegal there stays so: no policy names it, whether the state turns out to be an end or not.
+            given = {a for x, a in self.setting.illegal_actions if x == s}
+            if set(np.flatnonzero(self._marks()[s] == kernels.table.ILLEGAL).tolist()) - given:
+                raise ValueError(f"state {s} was declared to have illegal actions, so episodes go on from there.")
+            rows.append([kernels.table.ILLEGAL if a in given else kernels.table.STAYS for a in range(self.setting.n_actions)])
+            self._check_state(s, np.array(rows[-1], np.uint8))
+        self._note(chosen, np.array(rows, np.uint8).reshape(len(chosen), -1))
+
+    def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
+        """Says which actions must not be played in a state; all others may. Certificates and plans do without them.
+
+        With `hidden_masks` every state has to be declared before its first visit, also those without illegal actions. What was
+        declared before, or was seen to happen, cannot be taken back: a contradiction is refused.
+        """
+        state = self._checked_state(state)
+        forbidden = sorted({whole_number(a, "an action") for a in as_list(actions, "the actions of declare_illegal")})
+        A = self.setting.n_actions
+        if forbidden and not 0 <= forbidden[0] <= forbidden[-1] < A:
+            raise ValueError(f"the illegal actions of state {state} are {forbidden}: actions go from 0 to {A - 1}.")
+        if len(forbidden) == A:
+            raise ValueError(f"every action would be illegal in state {state}: at least one has to be legal.")
+        row = np.zeros(A, np.uint8)
+        row[forbidden] = kernels.table.ILLEGAL
+        before = self._marks()[state]
+        if (before == kernels.table.STAYS).any():
+            if forbidden:
+                raise ValueError(f"state {state} is known never to be left: no action is illegal there.")
+            return
+        settled = self.setting.hidden_masks and not (before == kernels.table.UNSURE).any()
+        if (settled and (before != row).any()) or ((before == kernels.table.ILLEGAL) & (row == 0)).any():
+            raise ValueError(f"the illegal actions of state {state} were declared before, and differently: they cannot change.")
+        self._check_state(state, row)
+        self._note([state], row)
+
+    def _checked_state(self, state: Any) -> int:
+        number = whole_number(state, "a state")
+        if not 0 <= number < self.setting.n_states:
+            raise ValueError(f"a declaration names state {number}: states go from 0 to {self.setting.n_states - 1}.")
+        return number
+
+    def _note(self, states: list[int], row: np.ndarray) -> None:
+        """Marks states. An index that was computed before knows nothing of it, unless it took the worst of what is possible."""
+        met = self._table.node_of[:, states].any() or not self.setting.hidden_masks
+        self.news += bool(met and (self._marks()[states] != row).any())
+        self._marks()[states] = row
+
+    def _check_state(self, s: int, row: np.ndarray) -> None:
+        """Raises if a transition from state s was counted that contradicts marks (A,) of its pairs."""
+        if self._table.node_of[:, s].any():
+            flows = kernels.table.flows(self._table, self.setting.n_actions)
+            flows = flows[(flows[:, 0] >= 0) & (flows[:, 1] == s)]
+            check_marks(flows[:, 1], flows[:, 2], flows[:, 3], row[flows[:, 2]])
+
+    def _marks(self) -> np.ndarray:
+        """What is known of every pair, (S, A), to be written to."""
+        S, A = self.setting.n_outcomes, self.setting.n_actions
+        if len(self._table.known) == 0:
+            self._table = self._table._replace(known=np.zeros(S * A, np.uint8))
+        return self._table.known.reshape(S, A)
+
+    @property
+    def absorbing_states(self) -> np.ndarray:
+        """The states that are known never to be left; beyond them, with `terminal="outcome"`, all ends."""
+        stays = self.stays()
+        return stays[stays < self.setting.n_states]
+
+    def stays(self) -> np.ndarray:
+        """The outcomes that are known never to be left, ends included."""
+        known = self._table.known.reshape(-1, self.setting.n_actions)
+        return np.flatnonzero((known == kernels.table.STAYS).any(axis=1))
+
+    @property
+    def illegal(self) -> np.ndarray:
+        """Which pairs must not be played, (S, A) booleans; (0, A) if there are none."""
+        illegal = self._table.known.reshape(-1, self.setting.n_actions)[: self.setting.n_states] == kernels.table.ILLEGAL
+        return illegal if illegal.any() else illegal[:0]
+
+    def is_unsure(self, state: int) -> bool:
+        """Whether it is not known yet which actions are legal in a state."""
+        return bool(len(self._table.known) and self._marks()[state, 0] == kernels.table.UNSURE)
+
+    def known_rows(self) -> np.ndarray:
+        """Which rows of the table need no estimate."""
+        t, A = self._table, self.setting.n_actions
+        if len(t.known) == 0:
+            return np.zeros(len(t.n), bool)
+        known = t.known.reshape(-1, A)[t.state].reshape(-1) & (kernels.table.STAYS | kernels.table.ILLEGAL) != 0
+        known[:A] = False  # the start draw is no state
+        return known
+
+    @classmethod
+    def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
+        """Counts of whole episodes, in the order in which they were played: states (B, H+1) and actions (B, H)."""
+        counts = cls(setting, transfer=True)
+        counts.add_episodes(*counts.checked(states, actions))
+        return counts
+
+    @classmethod
+    def from_dataframe(cls, frame: Any, setting: Setting) -> Counts:
+        """Counts from a data frame, or anything with columns, of transitions h, s, a, next and perhaps count.
+
+        Steps go from 0 to H-1, in a stationary setting too; episodes are counted by their first steps (or by rows with h = -1,
+        whose `next` is the start, as in `columns`). Which data may be certified is said in `data`.
+        """
+        from .importers import counts_from_dataframe
+
+        return counts_from_dataframe(frame, setting)
+
+    @classmethod
+    def from_minari(cls, dataset: Any, horizon: int, **options: Any) -> Counts:
+        """Counts of the first `horizon` steps of every episode of a Minari dataset, or of the one with that id.
+
+        An episode that terminates goes to an extra state, the last one, which is never left. `options` are discount, stationary,
+        initial_state, arrival_rewards, bins and max_states, as of `explore`. Which data may be certified is said in `data`.
+        """
+        from .importers import counts_from_minari
+
+        return counts_from_minari(dataset, horizon, **options)
+
+    @classmethod
+    def from_columns(
+        cls, setting: Setting, columns: Mapping[str, ArrayLike], known: np.ndarray | None = None, runs: int = 1
+    ) -> Counts:
+        """Counts from the columns h, s, a, next, count and, if they were scored, evidence, as `columns` gives them.
+
+        `known` is what is known of pairs beyond the setting, as `declare` takes it; `runs` is how many explorations were added
+        up. Evidence that no order of the transitions could have produced is refused (`docs/theory.md`, 9).
+        """
+        missing = [name for name in COLUMNS if name not in columns]
+        if missing:
+            raise ValueError(f"the column {shown(missing[0])} is missing: counts need {', '.join(COLUMNS)}.")
+        parts = [whole_numbers(columns[name], name) for name in COLUMNS]
+        if len({len(part) for part in parts}) > 1:
+            raise ValueError(f"the columns {', '.join(COLUMNS)} of the counts have to be of equal length.")
+        if whole_number(runs, "runs") < 1:
+            raise ValueError(f"runs is {runs}: it has to be at least 1.")
+        flows = np.stack(parts, axis=1)
+        h, start = flows[:, 0], flows[:, 0] == -1
+        steps = 1 if setting.stationary else setting.horizon
+        for name, values, low, high in (
+            ("h", h, -1, steps - 1),
+            ("s", flows[:, 1], 0, setting.n_outcomes - 1),
+            ("a", flows[:, 2], 0, setting.n_actions - 1),
+            ("next", flows[:, 3], 0, setting.n_outcomes - 1),
+            ("count", flows[:, 4], 1, MOST),
+        ):
+            wrong = (values < low) | (values > high)
+            if name in ("s", "a"):
+                wrong &= ~start
+            if wrong.any():
+                row = int(wrong.argmax())
+                raise ValueError(f"row {row} of the counts has {name} = {values[row]}: it has to be from {low} to {high}.")
+        if flows[:, 4].sum(dtype=float) > MOST:
+            raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
+        left = ~start & setting.stays(flows[:, 1]) & (flows[:, 3] != flows[:, 1])
+        if left.any():
+            raise ValueError(f"row {int(left.argmax())} of the counts leaves a state that the setting says is absorbing.")
+        if (flows[start, 3] >= setting.n_states).any():
+            raise ValueError("an episode starts where episodes end.")
+        if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
+            raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
+        evidence = np.ascontiguousarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
+        if evidence.shape != (len(flows),):
+            raise ValueError(
+                f"the column 'evidence' has shape {evidence.shape}: it needs a number for each of {len(flows)} rows."
+            )
+        if not (np.isfinite(evidence) & (evidence <= 0)).all():
+            row = int((~(np.isfinite(evidence) & (evidence <= 0))).argmax())
+            raise ValueError(
+                f"row {row} of the counts has evidence {evidence[row]}: a log probability is finite and not positive."
+            )
+        counts = cls(setting, transfer="evidence" in columns)
+        if known is not None:
+            counts.declare(known)
+        counts._check_known(flows)
+        counts._record(flows)
+        if counts._pool is not None:
+            counts.runs = runs
+            check_evidence(flows, evidence, setting, merged=counts.runs > 1)
+            counts._add_evidence(flows, evidence)
+        return counts
+
+    def reserve(self, records: int) -> None:
+        """Makes room for that many more records, whatever they visit."""
+        t = self._table
+        most = t.node_of.size + 1
+        nodes = min(most, int(t.used[0]) + 2 * records)
+        edges = int(t.used[1]) + kernels.table.edges_needed(t.used, records)
+        if nodes > len(t.state):
+            size = min(most, max(nodes, 2 * len(t.state)))
+            rows = {name: grown(getattr(t, name), size * self.setting.n_actions) for name in ("n", "first", "size", "room")}
+            t = t._replace(state=grown(t.state, size), following=grown(t.following, size), **rows)
+        if edges > len(t.target):
+            size = max(edges, 2 * len(t.target))
+            t = t._replace(**{name: grown(getattr(t, name), size) for name in ("target", "seen", "booked", "evidence")})
+        self._table = t
+
+    def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
+        """Adds episodes that were checked already, (B, H+1) and (B, H) int64."""
+        i = 0
+        while i < len(states):
+            step = min(256, self.until_booking)
+            self.reserve(step * states.shape[1])
+            part = states[i : i + step], actions[i : i + step]
+            kernels.table.record_episodes(self._table, self.setting.n_actions, *part)
+            self.book_if_due()
+            i += step
+
+    def _record(self, flows: np.ndarray, chunk: int = 1024) -> None:
+        """Adds rows of (h, s, a, next, count)."""
+        for i in range(0, len(flows), chunk):
+            part = np.ascontiguousarray(flows[i : i + chunk].T)
+            self.reserve(len(part[0]))
+            kernels.table.record_flows(self._table, self.setting.n_actions, *part)
+
+    @property
+    def transfer(self) -> bool:
+        """Whether transitions are scored by predictions from all steps."""
+        return self._pool is not None
+
+    @property
+    def until_booking(self) -> int:
+        """How many more episodes until predictions are due to be renewed."""
+        if self._pool is None:
+            return 2**62
+        return max(1, ceil(1.03 * self._booked_at) - self.episodes)
+
+    def book_if_due(self) -> None:
+        """Scores what was seen since the last time, and lets the next predictions know of it, if it is time to."""
+        if self._pool is not None and self.episodes >= max(self._booked_at + 1, ceil(1.03 * self._booked_at)):
+            self._book(self._pool)
+
+    def _book(self, pool: Counts) -> None:
+        pool._record(kernels.table.book(self._table, pool._table, self.setting.n_actions, self.setting.n_outcomes))
+        self._booked_at = self.episodes
+
+    def _add_evidence(self, flows: np.ndarray, evidence: np.ndarray) -> None:
+        """Takes over the scores of transitions that were just recorded; all else has been booked."""
+        assert self._pool is not None
+        kernels.table.add_evidence(self._table, self.setting.n_actions, *np.ascontiguousarray(flows[:, :4].T), evidence)
+        moves = flows[flows[:, 0] >= 0]
+        self._pool._record(np.column_stack([np.zeros(len(moves), np.int64), moves[:, 1:]]))
+        self._booked_at = self.episodes
+
+    def scores(self) -> np.ndarray:
+        """The evidence of each edge of the table so far, what is not booked yet included; empty without transfer."""
+        if self._pool is None:
+            return np.zeros(0)
+        out = np.zeros(len(self._table.seen))
+        kernels.table.scores(self._table, self._pool._table, self.setting.n_actions, self.setting.n_outcomes, out)
+        return out
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were counted."""
+        return int(self._table.used[2])
+
+    @property
+    def transitions(self) -> int:
+        """How many transitions were counted."""
+        return int(self._table.n[self.setting.n_actions :].sum())
+
+    @property
+    def visited_pairs(self) -> int:
+        """How many (h, s, a), or (s, a) when stationary, were played; where an episode has ended nothing is."""
+        table, A = self._table, self.setting.n_actions
+        played = table.n[A:] > 0
+        if len(table.known):
+            played &= (self._marks()[table.state] != kernels.table.STAYS).reshape(-1)[A:]
+        return int(np.count_nonzero(played))
+
+    @property
+    def widest(self) -> int:
+        """The largest number of different outcomes seen of one law, the start included."""
+        return int(self._table.size.max())
+
+    @property
+    def widest_pair(self) -> int:
+        """The largest number of different successors seen from one pair."""
+        return int(self._table.size[self.setting.n_actions :].max())
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The table of counts in a fixed order: arrays h, s, a, next, count and, with transfer, evidence, of equal length."""
+        A = self.setting.n_actions
+        flows = kernels.table.flows(self._table, A)
+        columns = dict(zip(COLUMNS, np.ascontiguousarray(flows[np.lexsort(flows[:, 3::-1].T)].T), strict=True))
+        if self._pool is not None:
+            columns["evidence"] = np.zeros(len(flows))
+            edges = [columns[name] for name in COLUMNS[:4]]
+            kernels.table.flow_evidence(self._table, A, self.scores(), *edges, columns["evidence"])
+        return columns
+
+    def n(self) -> np.ndarray:
+        """Visits of every pair, (H, S, A), or (S, A) when stationary. Dense: for looking, not for loops."""
+        c = self.columns()
+        steps = 1 if self.setting.stationary else self.setting.horizon
+        n = np.zeros((steps, self.setting.n_states, self.setting.n_actions), np.int64)
+        move = (c["h"] >= 0) & (c["s"] < self.setting.n_states)
+        np.add.at(n, (c["h"][move], c["s"][move], c["a"][move]), c["count"][move])
+        return n[0] if self.setting.stationary else n
+
+    def state_visits(self) -> np.ndarray:
+        """How often each state was acted in, over all steps, or stayed in after an episode had ended there: (S,)."""
+        c = self.columns()
+        move = c["h"] >= 0
+        return np.bincount(c["s"][move] % self.setting.n_states, c["count"][move], self.setting.n_states).astype(np.int64)
+
+    def model(self) -> EmpiricalModel:
+        """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there is no data."""
+        from .empirical import EmpiricalModel
+
+        return EmpiricalModel(self)
+
+    def digest(self) -> str:
+        """A fingerprint of the setting, every count and, with transfer, its evidence."""
+        sha = hashlib.sha256(json.dumps(self.setting.identity(), sort_keys=True).encode())
+        for name, column in self.columns().items():
+            sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
+        if len(self._table.known):
+            told = np.flatnonzero(self._table.known != self._blank)
+            sha.update(told.astype("<i8").tobytes() + bytes(self._table.known[told]))
+        return sha.hexdigest()
+
+    def _fresh_marks(self) -> np.ndarray:
+        """What the setting alone says of every pair, (S, A)."""
+        return Counts(self.setting)._marks()
+
+    @property
+    def _blank(self) -> int:
+        """The mark of a pair of which nothing is known."""
+        return kernels.table.UNSURE if self.setting.hidden_masks else 0
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything, down to the order of discovery, on which the last bit of a sum depends: for `from_state`."""
+        nodes, edges, values = kernels.table.layout(self._table, self.setting.n_actions)
+        return {
+            "nodes": nodes,
+            "edges": edges,
+            "values": values,
+            "booked_at": np.array([self._booked_at]),
+            "known": self.told(),
+        }
+
+    def told(self) -> np.ndarray:
+        """What is known of pairs, as rows for `declare`: (s A + a, mark)."""
+        told = np.flatnonzero(self._table.known != self._blank)
+        return np.stack([told, self._table.known[told].astype(np.int64)], axis=1)
+
+    @classmethod
+    def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
+        """The counts that `state` was taken of. What is not such a state is refused."""
+        counts = cls(setting, transfer)
+        nodes, edges = (checked_array(state[name], np.int64, (None, 2), DAMAGED, 0) for name in ("nodes", "edges"))
+        values = checked_array(state["values"], float, (len(edges), 3), DAMAGED)
+        counts.declare(checked_array(state["known"], np.int64, (None, 2), DAMAGED, 0))
+        counts.reserve(len(nodes) + len(edges))
+        if not kernels.table.rebuild(counts._table, setting.n_actions, nodes, edges, values):
+            raise ValueError(f"{DAMAGED} damaged.")
+        counts._booked_at = int(checked_array(state["booked_at"], np.int64, (1,), DAMAGED, 0, counts.episodes)[0])
+        if counts._pool is not None:
+            move = edges[:, 0] >= setting.n_actions
+            row, target, booked = edges[move, 0], edges[move, 1], values[move, 1].astype(np.int64)
+            s, a = nodes[row // setting.n_actions - 1, 1], row % setting.n_actions
+            flows = np.column_stack([np.zeros(len(row), np.int64), s, a, nodes[target - 1, 1], booked])
+            counts._pool._record(flows[booked > 0])
+        return counts
+
+    def declare(self, known: np.ndarray) -> None:
+        """Takes over what is known of pairs, rows of (s A + a, mark): 1 it stays where it is, 2 it is illegal, 0 it is legal.
+
+        The last is for settings with `hidden_masks` only, where nothing is known of a pair otherwise.
+        """
+        if not len(known):
+            return
+        A, hidden = self.setting.n_actions, self.setting.hidden_masks
+        size = self.setting.n_outcomes * A
+        if ((known < [0, 0 if hidden else 1]) | (known > [size - 1, 2])).any():
+            raise ValueError("what it says of known pairs is damaged.")
+        before, marks = self._marks().reshape(-1), self._marks().reshape(-1).copy()
+        marks[known[:, 0]] = known[:, 1]
+        taken_back = (before != marks) & (before != self._fresh_marks().reshape(-1))
+        rows = marks.reshape(-1, A)
+        part = (rows == kernels.table.UNSURE).any(axis=1) & (rows != kernels.table.UNSURE).any(axis=1)
+        stays = rows == kernels.table.STAYS
+        part |= stays.any(axis=1) & ~(stays | (rows == kernels.table.ILLEGAL)).all(axis=1)
+        if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
+            raise ValueError("what it says of known pairs is damaged.")
+        before[:] = marks
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """What was declared beyond the setting, in sentences: assumptions that certificates print."""
+        setting, said = self.setting, []
+        stays = np.setdiff1d(self.absorbing_states, setting.absorbing_states)
+        if len(stays) and setting.terminal != "state":
+            said.append(f"never left, as declared: {listed('state', stays.tolist())}")
+        given = {s * setting.n_actions + a for s, a in setting.illegal_actions}
+        illegal = np.unique([pair // setting.n_actions for pair in np.flatnonzero(self.illegal) if int(pair) not in given])
+        if len(illegal) and not setting.hidden_masks:
+            said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
+        return tuple(said)
+
+    def copy(self) -> Counts:
+        twin = Counts.__new__(Counts)
+        twin.setting = self.setting
+        twin._table = self._table._replace(**{k: v.copy() for k, v in self._table._asdict().items()})
+        twin._pool = None if self._pool is None else self._pool.copy()
+        twin._booked_at = self._booked_at
+        twin.runs, twin.news = self.runs, self.news
+        return twin
+
+    def __add__(self, other: Counts) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        if self.setting != other.setting:
+            raise ValueError(f"counts of different settings cannot be added: {self.setting} and {other.setting}.")
+        if float(self.transitions + other.transitions) > MOST or self.episodes + other.episodes > MOST:
+            raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
+        total, columns = self.copy(), other.columns()
+        total._share_marks(other)
+        total.runs += other.runs
+        if total._pool is not None:
+            total._book(total._pool)
+        flows = np.stack([columns[name] for name in COLUMNS], axis=1)
+        total._record(flows)
+        if total._pool is not None and other.transfer:
+            total._add_evidence(flows, columns["evidence"])
+        else:
+            total._pool = None  # a part that was not scored leaves the whole without evidence
+        return total
+
+    def _share_marks(self, other: Counts) -> None:
+        """Takes over what the other counts know of pairs, if the data of both agree with it."""
+        if len(self._table.known) == len(other._table.known) == 0:
+            return
+        mine, theirs, blank = self._marks(), other._marks(), self._fresh_marks()
+        if ((mine != theirs) & (mine != blank) & (theirs != blank)).any():
+            raise ValueError("these counts cannot be added: they disagree on what is known of their states.")
+        pairs = ((self, other), (other, self)) if self.setting.terminal == "state" else ()
+        for one, two in pairs:  # a state in which an episode ended was met by the other, and went on
+            ended = np.setdiff1d(one.absorbing_states, two.absorbing_states)
+            if two._table.node_of[:, ended].any():
+                s = ended[two._table.node_of[:, ended].any(axis=0).argmax()]
+                raise ValueError(f"these counts cannot be added: they disagree on whether episodes go on from state {s}.")
+        mine[...] = np.where(mine == blank, theirs, mine)
+        for counts in (self, other):
+            self._check_known(np.stack([counts.columns()[name] for name in COLUMNS], axis=1))
+
+    def _check_known(self, flows: np.ndarray) -> None:
+        """Raises if transitions contradict what is known."""
+        if not len(self._table.known):
+            return
+        marks, moves = self._marks(), flows[flows[:, 0] >= 0]
+        check_marks(moves[:, 1], moves[:, 2], moves[:, 3], marks[moves[:, 1], moves[:, 2]])
+        self._check_met(flows[:, 3])
+
+    def _check_met(self, states: np.ndarray) -> None:
+        """Raises if it was never declared which actions are legal in a state that was met."""
+        unsure = self._marks()[states, 0] == kernels.table.UNSURE
+        if unsure.any():
+            s = int(states.reshape(-1)[unsure.argmax()])
+            raise ValueError(
+                f"state {s} was met, but which of its actions are illegal was never declared: "
+                f"call declare_illegal({s}, [...]) before, with an empty list if all are legal."
+            )
+
+    def checked(self, states: ArrayLike, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Episodes as (B, H+1) and (B, H) int64 that fit the setting and contradict nothing that is known of its states."""
+        states, actions = checked_episodes(states, actions, self.setting)
+        if len(self._table.known) and len(states):
+            s, s_next = states[:, :-1].reshape(-1), states[:, 1:].reshape(-1)
+            check_marks(s, actions.reshape(-1), s_next, self._marks()[s, actions.reshape(-1)])
+            self._check_met(states)
+        return states, actions
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and self.digest() == other.digest()
+
+    __hash__ = None  # type: ignore[assignment]  # counts grow
+
+    def __repr__(self) -> str:
+        return f"Counts({self.episodes} episodes, {self.visited_pairs} pairs visited)"
+
+
+def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Episodes as (B, H+1) and (B, H) int64, every entry in range."""
+    states, actions = np.asarray(states), np.asarray(actions)
+    if states.ndim == 1 and actions.ndim == 1:
+        states, actions = states[None], actions[None]
+    H = setting.horizon
+    if states.ndim != 2 or actions.ndim != 2 or states.shape != (len(actions), H + 1) or actions.shape[1] != H:
+        raise ValueError(
+            f"states have shape {states.shape} and actions {actions.shape}: "
+            f"an episode of horizon {H} has {H + 1} states and {H} actions."
+        )
+    for name, values, bound in (("states", states, setting.n_outcomes), ("actions", actions, setting.n_actions)):
+        if not np.issubdtype(values.dtype, np.integer):
+            raise ValueError(f"{name} are {values.dtype}: they have to be whole numbers.")
+        wrong = np.argwhere((values < 0) | (values >= bound))
+        if len(wrong):
+            b, h = (int(i) for i in wrong[0])
+            raise ValueError(f"{name}[{b}, {h}] is {values[b, h]}: {name} go from 0 to {bound - 1}.")
+    left = np.argwhere(setting.stays(states[:, :-1]) & (states[:, 1:] != states[:, :-1]))
+    if len(left):
+        b, h = (int(i) for i in left[0])
+        raise ValueError(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing.")
+    if (states[:, 0] >= setting.n_states).any():
+        b = int((states[:, 0] >= setting.n_states).argmax())
+        raise ValueError(f"episode {b} starts in {states[b, 0]}, which is the end of an episode.")
+    if setting.initial_state is not None and (states[:, 0] != setting.initial_state).any():
+        b = int((states[:, 0] != setting.initial_state).argmax())
+        raise ValueError(f"episode {b} starts in state {states[b, 0]}, not in the initial_state {setting.initial_state}.")
+    return np.ascontiguousarray(states, dtype=np.int64), np.ascontiguousarray(actions, dtype=np.int64)
+
+
+def check_marks(s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndarray) -> None:
+    """Raises if transitions contradict the marks of their pairs. Arrays of equal length."""
+    against = ((marks == kernels.table.STAYS) & (s_next != s)) | (marks == kernels.table.ILLEGAL)
+    if against.any():
+        i = int(against.argmax())
+        what = "is illegal" if marks[i] == kernels.table.ILLEGAL else "never leaves that state"
+        raise ValueError(
+            f"a transition leads from state {s[i]} with action {a[i]} to {s_next[i]}, which is known to be impossible: "
+            f"the action {what}."
+        )
+
+
+def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
+    """A column of whole numbers as int64; a fraction is refused, not cut off."""
+    array = np.asarray(values)
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "iuf"
+        or not (array.dtype.kind != "f" or np.array_equal(array, np.floor(array)))
+    ):
+        raise ValueError(f"the column {shown(name)} of the counts has to hold whole numbers, one in each row.")
+    return array.astype(np.int64)
+
+
+def grown(array: np.ndarray, size: int) -> np.ndarray:
+    """A copy of `array` with `size` entries along its last axis, the new ones 0."""
+    # zeros come lazily from the system: room that is never used costs nothing
+    bigger = np.zeros((*array.shape[:-1], size), array.dtype)
+    bigger[..., : array.shape[-1]] = array
+    return bigger

@@ -1,0 +1,63 @@
+"""The model that counts estimate, to plan in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .evidence import total_by
+
+if TYPE_CHECKING:
+    from ..rewards.forms import ArrivalReward
+    from .counts import Counts
+
+
+class EmpiricalModel:
+    """The model that counts estimate, for planning. Rows without data are uniform, as in the paper; so is an unseen start."""
+
+    def __init__(self, counts: Counts) -> None:
+        setting, c = counts.setting, counts.columns()
+        self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # what can be reached, ends included
+        start = c["h"] == -1
+        self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
+        self._stationary, self._horizon = setting.stationary, setting.horizon
+        self._absorbing = counts.stays()
+        self.illegal = np.pad(counts.illegal, ((0, self.n_states - setting.n_states), (0, 0))) if len(counts.illegal) else ()
+        if self.initial.sum() == 0:
+            self.initial[:] = 1.0
+            if setting.initial_state is not None:
+                self.initial = np.arange(self.n_states) == setting.initial_state
+        self.initial = self.initial / self.initial.sum()
+        pair = c["s"] * self.n_actions + c["a"]
+        bounds = np.searchsorted(c["h"], np.arange(1 if setting.stationary else setting.horizon + 1))
+        ends = np.append(bounds[1:], len(pair))
+        self._layers = []
+        for i, j in zip(bounds, ends, strict=True):
+            count = c["count"][i:j].astype(float)
+            n = total_by(pair[i:j], count, self.n_states * self.n_actions)
+            self._layers.append((pair[i:j], c["next"][i:j], count / n[pair[i:j]], n == 0))
+
+    def check_horizon(self, horizon: int) -> None:
+        """Raises if the model does not know the transitions of that many steps."""
+        if not self._stationary and horizon > self._horizon:
+            raise ValueError(f"horizon is {horizon} but these counts are of {self._horizon} steps only.")
+
+    def expect(self, h: int, V: np.ndarray) -> np.ndarray:
+        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
+        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
+        out = total_by(pair, p * V[target], self.n_states * self.n_actions)
+        out[unvisited] = V.mean()
+        out = out.reshape(self.n_states, self.n_actions)
+        out[self._absorbing] = V[self._absorbing, None]
+        return out
+
+    def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
+        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
+        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
+        out = total_by(pair, p * reward.at(h, pair, target), self.n_states * self.n_actions)
+        out[unvisited] = reward.mean(h).reshape(-1)[unvisited]
+        for s in self._absorbing:
+            pairs = s * self.n_actions + np.arange(self.n_actions)
+            out[pairs] = reward.at(h, pairs, np.full(self.n_actions, s))
+        return out.reshape(self.n_states, self.n_actions)

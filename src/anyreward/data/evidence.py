@@ -1,0 +1,53 @@
+"""How large the evidence of counts can be: what no order of the transitions could have produced is refused.
+
+The bounds are derived in `docs/theory.md`, 9. Evidence that is too large would make a certificate too small.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import kernels
+from ..setting import Setting
+
+
+def check_evidence(flows: np.ndarray, evidence: np.ndarray, setting: Setting, merged: bool) -> None:
+    """Raises if no order of these transitions could have given them this evidence: it would make a certificate too small."""
+    moves = np.flatnonzero(flows[:, 0] >= 0)
+    if not len(moves):
+        return
+    _, group = np.unique(flows[moves, 1:4], axis=0, return_inverse=True)
+    group, count, value = group.reshape(-1), flows[moves, 4].astype(float), evidence[moves]
+    order = np.lexsort((-value / count, group))
+    wrong = int(kernels.table.impossible_evidence(order, group, count, value, setting.n_outcomes))
+    if wrong < 0 and not merged:
+        wrong = _beyond_all(flows[moves], value, setting)
+    if wrong >= 0:
+        raise ValueError(
+            f"row {int(moves[wrong])} of the counts has evidence {value[wrong]:g}: no order of these transitions gives so much."
+        )
+
+
+def _beyond_all(moves: np.ndarray, evidence: np.ndarray, setting: Setting) -> int:
+    """A transition of a pair (s, a) whose evidence over all steps and successors is more than one run can give, or -1.
+
+    With M_x = N_x + 1/(2S) and M = n + 1/2, the score of a transition to x is the derivative by N_x of the convex function
+    G(M) = sum_x M_x log(M_x / M), taken at the counts of some earlier time. So all scores together are at most G now less G at 0.
+    """
+    S, A = setting.n_outcomes, setting.n_actions
+    pairs, of = np.unique(moves[:, 1] * A + moves[:, 2], return_inverse=True)
+    of = of.reshape(-1)
+    edges, edge = np.unique(np.column_stack([of, moves[:, 3]]), axis=0, return_inverse=True)
+    N = total_by(edge.reshape(-1), moves[:, 4], len(edges))  # of each (s, a, x)
+    n, seen = total_by(edges[:, 0], N, len(pairs)), np.bincount(edges[:, 0], minlength=len(pairs))
+    alpha, M = 0.5 / S, n + 0.5
+    G = total_by(edges[:, 0], (N + alpha) * np.log((N + alpha) / M[edges[:, 0]]), len(pairs))
+    G += (S - seen) * alpha * np.log(alpha / M) - 0.5 * np.log(1 / S)
+    given = total_by(of, evidence, len(pairs))
+    over = given > G + 1e-7 * (1 + np.abs(G))
+    return int((of == over.argmax()).argmax()) if over.any() else -1
+
+
+def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
+    """Sums of the values of each index, as floats even if there are none."""
+    return np.bincount(index, values, size).astype(float)

@@ -1,0 +1,269 @@
+"""A known Markov decision process with finitely many states and actions, sparse inside."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import kernels
+from ..setting import Setting, shown, whole_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..kernels.simulate import Model
+    from ..rewards.forms import ArrivalReward
+
+MOST_ENTRIES = 2**28  # of a table of transitions: two gigabytes
+TOLERANCE = 1e-9  # by how much given probabilities may miss a sum of one; they are then rescaled
+
+
+def check_size(entries: int, name: str) -> None:
+    """Raises, before it is filled, if a table of transitions would have more entries than there is likely to be memory for."""
+    if entries > MOST_ENTRIES:
+        raise ValueError(f"{name} would have {entries:,} entries of transitions: at most {MOST_ENTRIES:,} are possible.")
+
+
+class TabularMDP:
+    """A model whose transitions are known, to simulate from and to plan in.
+
+    Parameters
+    ----------
+    P
+        Transition probabilities, (S, A, S) if they do not depend on the step, (H, S, A, S) if they do.
+    initial
+        The state in which every episode starts, or a distribution over states, (S,).
+    reward
+        The model's own reward, optional: (S,), (S, A) or (H, S, A), any finite numbers.
+
+    Inside, only successors of positive probability are kept, as padded lists: see `from_sparse`.
+    """
+
+    def __init__(self, P: ArrayLike, initial: Any = 0, reward: ArrayLike | None = None) -> None:
+        P = np.asarray(P, dtype=float)
+        if P.ndim not in (3, 4) or P.shape[-1] != P.shape[-3] or 0 in P.shape:
+            raise ValueError(f"P has shape {P.shape}: it has to be (S, A, S) or (H, S, A, S).")
+        _check_rows(P, "P")
+        width = int(np.count_nonzero(P, axis=-1).max())
+        # The largest entries first; a stable order, so that the same P always gives the same simulation.
+        successors = np.argsort(-P, axis=-1, kind="stable")[..., :width]
+        self._build(successors, np.take_along_axis(P, successors, axis=-1), initial, reward)
+
+    @classmethod
+    def from_sparse(
+        cls, successors: ArrayLike, probabilities: ArrayLike, initial: Any = 0, reward: ArrayLike | None = None
+    ) -> TabularMDP:
+        """A model from padded lists of successors, (S, A, K) or (H, S, A, K); padding has probability 0."""
+        successors, probabilities = np.asarray(successors), np.asarray(probabilities, dtype=float)
+        if successors.shape != probabilities.shape or successors.ndim not in (3, 4) or 0 in successors.shape:
+            raise ValueError(
+                f"successors have shape {successors.shape} and probabilities {probabilities.shape}: "
+                "both have to be (S, A, K) or (H, S, A, K)."
+            )
+        S = successors.shape[-3]
+        if not np.issubdtype(successors.dtype, np.integer):
+            raise ValueError(f"successors are {successors.dtype}: they have to be whole numbers.")
+        bad = np.argwhere((successors < 0) | (successors >= S))
+        if len(bad):
+            at = tuple(bad[0])
+            raise ValueError(f"successors{_at(at)} is {successors[at]}: states go from 0 to {S - 1}.")
+        _check_rows(probabilities, "probabilities")
+        order = np.argsort(-probabilities, axis=-1, kind="stable")
+        self = cls.__new__(cls)
+        successors = np.take_along_axis(successors, order, axis=-1)
+        self._build(successors, np.take_along_axis(probabilities, order, axis=-1), initial, reward)
+        return self
+
+    def _build(self, successors: np.ndarray, p: np.ndarray, initial: Any, reward: ArrayLike | None) -> None:
+        self.n_steps: int | None = p.shape[0] if p.ndim == 4 else None
+        p = p / p.sum(-1, keepdims=True)
+        if p.ndim == 3:
+            p, successors = p[None], successors[None]
+        # Padding repeats the last real successor: rounding in a draw can then never lead where the model cannot go.
+        last = np.take_along_axis(successors, np.maximum((p > 0).sum(-1, keepdims=True) - 1, 0), axis=-1)
+        self._successors = np.where(p > 0, successors, last).astype(np.int32)
+        self._probabilities = np.ascontiguousarray(p)
+        self.n_states, self.n_actions = int(p.shape[1]), int(p.shape[2])
+        self.initial = self._start_law(initial)
+        self.reward = None if reward is None else self._checked_reward(reward)
+        self._model: Model | None = None
+        self.name = "a known model"
+        self.grid: tuple[int, int] | None = None  # rows and columns, if the states are the fields of a grid: for pictures
+        self.arrows: str | None = None  # how its actions look there
+
+    def _start_law(self, initial: Any) -> np.ndarray:
+        law = np.zeros(self.n_states)
+        if np.ndim(initial) == 0:
+            s = whole_number(initial, "initial")
+            if not 0 <= s < self.n_states:
+                raise ValueError(f"initial is {s}: states go from 0 to {self.n_states - 1}.")
+            law[s] = 1.0
+            return law
+        law = np.asarray(initial, dtype=float)
+        if law.shape != (self.n_states,):
+            raise ValueError(f"initial has shape {law.shape}: it has to be a state or a distribution over {self.n_states}.")
+        if not np.isfinite(law).all() or (law < 0).any() or abs(law.sum() - 1) > TOLERANCE:
+            raise ValueError("initial is not a distribution: its entries have to be non-negative and to sum to one.")
+        return law / law.sum()
+
+    def _checked_reward(self, reward: ArrayLike) -> np.ndarray:
+        try:
+            r = np.asarray(reward, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"reward is a {type(reward).__name__}: a model's own reward has to be an array of numbers."
+            ) from None
+        S, A = self.n_states, self.n_actions
+        if r.shape not in ((S,), (S, A)) and not (r.ndim == 3 and r.shape[1:] == (S, A)):
+            raise ValueError(f"reward has shape {r.shape}: it has to be ({S},), ({S}, {A}) or (H, {S}, {A}).")
+        if not np.isfinite(r).all():
+            raise ValueError(f"reward{_at(np.argwhere(~np.isfinite(r))[0])} is not a finite number.")
+        return r
+
+    def __repr__(self) -> str:
+        steps = "stationary" if self.n_steps is None else f"{self.n_steps} steps"
+        return f"TabularMDP({self.n_states} states, {self.n_actions} actions, {steps})"
+
+    @property
+    def initial_state(self) -> int | None:
+        """The start state, or None if the start is random."""
+        return int(self.initial.argmax()) if self.initial.max() == 1.0 else None
+
+    def digest(self) -> str:
+        """A fingerprint of the transitions and the start."""
+        sha = hashlib.sha256(repr((self._probabilities.shape, self.n_steps)).encode())
+        for array in (self._successors, self._probabilities, self.initial):
+            sha.update(np.ascontiguousarray(array).tobytes())
+        return sha.hexdigest()
+
+    def setting(
+        self,
+        horizon: int,
+        discount: float = 1.0,
+        stationary: bool = False,
+        arrival_rewards: bool = False,
+        absorbing_states: tuple[int, ...] = (),
+    ) -> Setting:
+        """The setting in which this model is explored; says so if the two do not fit."""
+        setting = Setting(
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+            horizon=horizon,
+            discount=discount,
+            stationary=stationary,
+            initial_state=self.initial_state,
+            arrival_rewards=arrival_rewards,
+            absorbing_states=absorbing_states,
+        )
+        for s in setting.absorbing_states:
+            if (self._successors[:, s] != s).any():
+                raise ValueError(f"absorbing_states has {s}, but this model can leave that state.")
+        self.check_horizon(setting.horizon)
+        if stationary and self.n_steps is not None:
+            raise ValueError("stationary is True but the transitions of this model depend on the step: use stationary=False.")
+        return setting
+
+    def check_horizon(self, horizon: int) -> None:
+        """Raises if the model does not know the transitions of that many steps."""
+        if self.n_steps is not None and horizon > self.n_steps:
+            raise ValueError(f"horizon is {horizon} but this model has transitions for {self.n_steps} steps only.")
+
+    @property
+    def model(self) -> Model:
+        """The arrays that the compiled loops simulate from."""
+        if self._model is None:
+            starts = np.flatnonzero(self.initial)
+            self._model = kernels.simulate.Model(
+                self._probabilities.shape,
+                self._successors.reshape(-1),
+                self._probabilities.reshape(-1),
+                _cumulative(self._probabilities).reshape(-1),
+                starts.astype(np.int32),
+                self.initial[starts],
+                _cumulative(self.initial[starts]),
+            )
+        return self._model
+
+    def expect(self, h: int, V: np.ndarray) -> np.ndarray:
+        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
+        t = 0 if self.n_steps is None else h
+        return np.einsum("sak,sak->sa", self._probabilities[t], V[self._successors[t]])
+
+    def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
+        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
+        t = 0 if self.n_steps is None else h
+        pairs = np.arange(self.n_states * self.n_actions).reshape(self.n_states, self.n_actions, 1)
+        return (self._probabilities[t] * reward.at(h, pairs, self._successors[t].astype(np.int64))).sum(-1)
+
+    def dense(self) -> np.ndarray:
+        """P as an array, (S, A, S), or (H, S, A, S) if it depends on the step."""
+        T, S, A, K = self._probabilities.shape
+        P = np.zeros((T, S, A, S))
+        t, s, a, _ = np.ogrid[:T, :S, :A, :K]
+        np.add.at(P, (t, s, a, self._successors), self._probabilities)
+        return P if self.n_steps is not None else P[0]
+
+    def play_each(self, policies: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Plays one episode with each of the policies, (B, H, S) actions in range: states (B, H+1) and actions (B, H)."""
+        B, H, _ = policies.shape
+        states, actions = np.empty((B, H + 1), np.int64), np.empty((B, H), np.int64)
+        kernels.simulate.rollout_each(self.model, np.ascontiguousarray(policies, np.int64), rng, states, actions)
+        return states, actions
+
+    def rollout(
+        self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Plays episodes under an (H, S) policy: states (episodes, H+1) and actions (episodes, H).
+
+        Every call draws afresh. With a number as `seed` it draws the same each time: certificates are void for episodes that are
+        counted twice. A generator given as `seed` is advanced by exactly the draws of these episodes.
+        """
+        policy = checked_policy(policy, self.n_states, self.n_actions)
+        self.check_horizon(len(policy))
+        if whole_number(episodes, "episodes") < 0:
+            raise ValueError(f"episodes is {episodes}: it cannot be negative.")
+        if not isinstance(seed, np.random.Generator | int | np.integer | None):
+            raise ValueError(f"seed is {shown(seed)}: it has to be a whole number, a NumPy generator, or None to draw afresh.")
+        states = np.empty((episodes, len(policy) + 1), np.int64)
+        actions = np.empty((episodes, len(policy)), np.int64)
+        kernels.simulate.rollout(self.model, policy, np.random.default_rng(seed), states, actions)
+        return states, actions
+
+
+def checked_policy(policy: ArrayLike, S: int, A: int, horizon: int | None = None) -> np.ndarray:
+    """A deterministic policy as (H, S) int64."""
+    pi = np.asarray(policy)
+    H = pi.shape[0] if horizon is None and pi.ndim else horizon
+    if pi.shape != (H, S) or not np.issubdtype(pi.dtype, np.integer):
+        raise ValueError(f"policy has shape {pi.shape} of {pi.dtype}: it has to be ({H or 'H'}, {S}) whole numbers.")
+    bad = np.argwhere((pi < 0) | (pi >= A))
+    if len(bad):
+        raise ValueError(f"policy{_at(bad[0])} is {pi[tuple(bad[0])]}: actions go from 0 to {A - 1}.")
+    return np.ascontiguousarray(pi, dtype=np.int64)
+
+
+def _check_rows(p: np.ndarray, name: str) -> None:
+    """Whether the last axis holds probabilities."""
+    for wrong, what in ((~np.isfinite(p), "not a finite number"), (p < 0, "negative: probabilities cannot be")):
+        if wrong.any():
+            at = np.argwhere(wrong)[0]
+            raise ValueError(f"{name}{_at(at)} is {p[tuple(at)]}, {what}.")
+    total = p.sum(-1)
+    off = np.argwhere(np.abs(total - 1) > TOLERANCE)
+    if len(off):
+        value = total[tuple(off[0])]
+        raise ValueError(f"{name}{_at(off[0])} sums to {value:.12g}: the probabilities of a row have to sum to one.")
+
+
+def _cumulative(p: np.ndarray) -> np.ndarray:
+    """Cumulative sums that reach exactly 1 at the last positive entry."""
+    cumulative = np.cumsum(p, axis=-1)
+    tail = np.flip(np.cumsum(np.flip(p, -1), axis=-1), -1) - p  # what comes after an entry
+    cumulative[(tail <= 0) & (cumulative > 0)] = 1.0
+    return np.minimum(cumulative, 1.0)
+
+
+def _at(index: Any) -> str:
+    return "[" + ", ".join(str(int(i)) for i in index) + "]"

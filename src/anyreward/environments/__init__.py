@@ -1,0 +1,1 @@
+"""What is explored: known models, and Gymnasium environments as processes with numbered states."""

@@ -1,0 +1,398 @@
+"""A first look at an environment: what it is, what speaks against exploring it as asked, how long it is likely to take.
+
+A few thousand steps are played at random; they are used for this report alone and never for a certificate. Two assumptions are
+tested by a likelihood ratio: that what follows depends on (step, state, action) alone, and, if the steps are to be pooled, that
+it does not depend on the step.
+
+**The test.** Successors are sorted into rows, (s, a) or (h, s, a); under the hypothesis those of a row are independent draws
+from one law, whatever the context x: the state and action before, or the step. With q a probability that is computed from
+earlier draws, more from those of the same context,
+
+    e_row = prod_i q(y_i | x_i, past) / max_p prod_i p(y_i),       e = 1/2 prod_rows e_row + 1/2 mean_rows e_row.
+
+For the true p the ratio with p in the denominator is a martingale of mean 1, and the maximum only makes it smaller; so is the
+product over rows, and the mean over all rows that there are. Hence P(e >= 1/alpha) <= alpha (Markov's inequality), for any way
+of choosing actions: an alarm at e >= 100 is false with probability at most 1%.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import exp, inf, isfinite, log, log1p
+from typing import Any
+
+import numpy as np
+
+from .. import envs
+from ..data.tabular import TabularMDP
+from ..exploring.forecast import episodes_for
+from ..exploring.progress import is_shown
+from ..rewards.observed import Paid
+from ..words import console, plain, verbatim
+from .gymnasium import EnvironmentFailure, Simulator, checked_mask, in_short, make, time_limit
+from .spaces import Binned, Bins, Indexed, described
+
+STEPS = 5_000
+PATIENCE = 2.0  # seconds before it is said that the environment is being looked at
+ALARM = 0.01  # false-alarm probability of each test
+DEFAULT_HORIZON = 100
+
+
+@dataclass
+class Audit:
+    """What was found. `print` it."""
+
+    name: str
+    n_states: int
+    n_actions: int
+    horizon: int
+    episodes: int  # that were played for it
+    states_seen: int
+    starts: dict[int, int]  # start states and how often
+    ended: float  # share of the episodes that ended before the horizon
+    ends: int  # observations in which they ended
+    mixed: bool  # whether some of these also went on
+    terminal: str
+    limit: int | None  # steps after which the environment truncates
+    masked: bool  # whether it says which actions are legal
+    rewards: tuple[float, float]
+    markov: float  # p-value: the probability of as strong a sign of the contrary, if it is Markov, is at most this
+    stationary: float  # the same for dynamics that do not depend on the step
+    pooled: bool  # whether the steps are to be pooled
+    kind: str
+    warnings: list[str] = field(default_factory=list)
+    _ended: frozenset[int] = frozenset()
+    _transitions: list[tuple[int, int, int, int]] = field(default_factory=list, repr=False)  # h, s, a, next
+    _model: TabularMDP | None = field(default=None, repr=False)
+
+    def lines(self) -> list[str]:
+        """The report."""
+        out = [f"{self.name}: {self.n_states:,} states ({self.kind}), {self.n_actions} actions, horizon {self.horizon}"]
+        if self._model is not None:
+            start = "a known state" if len(self.starts) == 1 else f"random, over {len(self.starts)} states"
+            return [*out, f"start: {start}", "a known model: its transitions are what it says"]
+        seen = f"{self.episodes:,} random episodes saw {self.states_seen:,} states"
+        if len(self.starts) == 1:
+            s = next(iter(self.starts))
+            out.append(f"start: always state {s} so far ({seen}); estimated, unless you know it: initial_state={s}")
+        else:
+            out.append(f"start: random, {len(self.starts):,} different ones so far ({seen}); estimated")
+        if self.ended:
+            where = f"{self.ends:,} observation{'s' if self.ends > 1 else ''}"
+            how = {
+                "outcome": "ending there and going on from there are counted apart",
+                "end": "all ends are one extra state, the last one",
+                "state": "it is assumed that they always end there",
+            }[self.terminal]
+            out.append(f"ends: {self.ended:.0%} of them end before the horizon, in {where}; {how}")
+            if self.terminal == "outcome" and not self.mixed:
+                out.append("  (none of these went on: if you know that they never do, terminal='state' needs fewer episodes)")
+        else:
+            out.append("ends: none of them before the horizon")
+        if self.limit is not None:
+            out.append(f"time limit: {self.limit} steps, not before the horizon")
+        if self.masked:
+            out.append("actions: some are illegal in some states, as info['action_mask'] says; any may be in states not met yet,")
+            out.append("  unless you know all masks: action_masks=")
+        out.append(f"rewards: from {self.rewards[0]:g} to {self.rewards[1]:g}; kept, to plan for as reward 'own'")
+        out.append(self._verdict("Markov", self.markov, "what follows depends on more than the present observation"))
+        if self.pooled:
+            out.append(
+                self._verdict("same at every step", self.stationary, "the dynamics depend on the step: use stationary=False")
+            )
+        return out + [f"warning: {text}" for text in self.warnings]
+
+    @staticmethod
+    def _verdict(claim: str, p: float, alarm: str) -> str:
+        if p <= ALARM:
+            return f"warning: {alarm} (likelihood ratio, p <= {p:.2g}; a false alarm has probability at most {ALARM:.0%})"
+        return f"{claim}: no sign of the contrary (likelihood ratio, p = {min(1.0, p):.2g}, alarm at {ALARM:g})"
+
+    @property
+    def alarms(self) -> list[str]:
+        """Signs that an assumption of the certificate does not hold."""
+        return [line for line in self.lines() if line.startswith("warning") and "likelihood ratio" in line]
+
+    def forecast(self, epsilon: float, delta: float = 0.1, **options: Any) -> float | None:
+        """About how many episodes a certificate of epsilon is likely to need; None if it is more than can be said.
+
+        Explores a stand-in, whose laws are those of the random episodes and which stays where nothing is known. What the random
+        episodes did not find is missing from it: where more is to be found, it takes longer.
+        """
+        from ..exploring.explore import explore
+
+        model, absorbing = (self._model, ()) if self._model is not None else self._stand_in()
+        atlas = explore(
+            model, self.horizon, epsilon, delta, max_episodes=10**10, replan="geometric", growth=1.1, progress=False,
+            **{"stationary": self.pooled, "absorbing_states": absorbing, **options},
+        )  # fmt: skip
+        return float(atlas.episodes) if atlas.certificate.met else episodes_for(atlas.history, epsilon)
+
+    def _stand_in(self) -> tuple[TabularMDP, tuple[int, ...]]:
+        numbers: dict[int, int] = {}
+        rows: dict[tuple[int, int, int], dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for s in self.starts:
+            numbers.setdefault(s, len(numbers))
+        for _, s, a, s_next in self._transitions:
+            i, j = numbers.setdefault(s, len(numbers)), numbers.setdefault(s_next, len(numbers))
+            rows[0, i, a][j] += 1
+        S, K = len(numbers), max((len(row) for row in rows.values()), default=1)
+        successors = np.broadcast_to(np.arange(S)[:, None, None], (S, self.n_actions, K)).copy()
+        p = np.zeros((S, self.n_actions, K))
+        p[:, :, 0] = 1.0
+        for (_, i, a), row in rows.items():
+            total = sum(row.values())
+            for k, (j, times) in enumerate(row.items()):
+                successors[i, a, k], p[i, a, k] = j, times / total
+        initial = np.zeros(S)
+        for s, times in self.starts.items():
+            initial[numbers[s]] = times
+        ended = tuple(numbers[s] for s in self._ended if s in numbers)
+        return TabularMDP.from_sparse(successors, p, initial / initial.sum()), ended
+
+    def show(self, progress: bool | Callable[[int, float], None] | None, epsilon: float | None, delta: float) -> None:
+        """Prints the report to stderr, if progress is to be shown."""
+        if not is_shown(progress):
+            return
+        out = console(stderr=True)
+        for line in self.lines():
+            out.print(plain(line), style="yellow" if line.startswith("warning") else "dim")
+        if epsilon is not None:
+            out.print(self.forecast_line(epsilon, delta), style="dim")
+
+    def forecast_line(self, epsilon: float, delta: float = 0.1) -> str:
+        """The forecast in a sentence."""
+        needed = self.forecast(epsilon, delta)
+        text = "cannot be foretold" if needed is None else f"about {needed:.2g} episodes"
+        return f"forecast: {text} for epsilon {epsilon:g}, more if there is more to be found than random episodes did"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def audit(
+    env: Any,
+    horizon: int | None = None,
+    *,
+    stationary: bool = False,
+    seed: int = 0,
+    steps: int = STEPS,
+    bins: Bins | None = None,
+    max_states: int | None = None,
+    terminal: str | None = None,
+    action_masks: Any = None,
+    env_args: dict[str, Any] | None = None,
+    step_timeout: float | None = None,
+) -> Audit:
+    """Plays `steps` random steps and reports what an environment is; arguments as of `explore`.
+
+    `horizon` is by default the environment's time limit, or 100 if it has none.
+    """
+    if isinstance(env, str) and env in envs.ENVIRONMENTS:
+        env = envs.make(env, **(env_args or {}))
+    if isinstance(env, TabularMDP):
+        given = {"bins": bins, "max_states": max_states, "terminal": terminal, "action_masks": action_masks}
+        for option, value in given.items():
+            if value is not None:
+                raise ValueError(f"{option} is for Gymnasium environments: a TabularMDP says itself what it is.")
+        starts = {int(s): 0 for s in np.flatnonzero(env.initial)}
+        steps = (env.n_steps or DEFAULT_HORIZON) if horizon is None else horizon
+        return Audit(
+            env.name, env.n_states, env.n_actions, steps, 0, 0, starts, 0.0, 0, False, "state", None, False, (0.0, 0.0), 1.0, 1.0,
+            stationary and env.n_steps is None, "tabular", _model=env,
+        )  # fmt: skip
+    made, _ = make(env, env_args)
+    horizon = (time_limit(made) or DEFAULT_HORIZON) if horizon is None else horizon
+    return audited(
+        made, horizon, stationary, seed, bins, max_states, terminal, action_masks, None, step_timeout, steps,
+        env if isinstance(env, str) else None,
+    )[1]  # fmt: skip
+
+
+def audited(
+    env: Any,
+    horizon: int,
+    stationary: bool,
+    seed: int,
+    bins: Bins | None = None,
+    max_states: int | None = None,
+    terminal: str | None = None,
+    action_masks: Any = None,
+    env_args: dict[str, Any] | None = None,
+    step_timeout: float | None = None,
+    steps: int = STEPS,
+    name: str | None = None,
+    progress: bool | Callable[[int, float], None] | None = False,
+) -> tuple[Simulator, Audit]:
+    """A simulator of the environment, with a report. What was found decides nothing: what is assumed is for the user to say."""
+    made, found = make(env, env_args)
+    probe = Simulator(made, horizon, bins=bins, max_states=max_states, terminal="end", step_timeout=step_timeout)
+    probe.name = name or found
+    chosen = "outcome" if terminal is None else terminal
+    simulator = Simulator(made, horizon, bins=bins, max_states=max_states, terminal=chosen, action_masks=action_masks)
+    simulator.calls = probe.calls  # in the same thread, if it is one of its own
+    with looking(progress, probe.name, steps):
+        try:
+            play = _play(probe, steps, seed)
+        except ValueError:
+            raise
+        except (Exception, SystemExit) as problem:
+            raise EnvironmentFailure(
+                f"{probe.name} failed while it was looked at, before it was explored: {in_short(problem)}."
+            ) from problem
+    mixed = bool(play.alive & play.ended)
+    simulator.name = probe.name
+    notes = []
+    if isinstance(probe.observations, Binned):
+        notes.append(
+            "observations are cut into bins: the certificate is about the process of the bins, and assumes that it is Markov. "
+            "It says nothing about how far that is from the environment."
+        )
+        warnings.warn(f"{simulator.name}: {notes[-1]}", stacklevel=3)
+    if isinstance(probe.observations, Indexed):
+        notes.append(
+            f"observations are numbered as they appear: the certificate assumes at most {probe.observations.size:,} of them."
+        )
+    if play.cut is not None:
+        notes.append(
+            f"an episode was truncated after {play.cut} steps, before the horizon of {horizon}: exploring will refuse that. "
+            f"Use a horizon of at most {play.cut}, or a longer time limit."
+        )
+    kinds = {Binned: "cells of bins", Indexed: "at most, numbered as they appear"}
+    S, A = probe.observations.size, simulator.n_actions
+    steps_apart = 1 if stationary else horizon
+    row = (lambda h, s, a: (s, a)) if stationary else (lambda h, s, a: (h, s, a))
+    alphabet = 2 * S
+    markov = log_likelihood_ratio(
+        ((row(h, s, a), before, y) for h, s, a, y, before in play.steps if h > 0), steps_apart * S * A, alphabet
+    )
+    same = log_likelihood_ratio((((s, a), h, y) for h, s, a, y, _ in play.steps), S * A, alphabet)
+    end, beyond = probe.n_states - 1, probe.n_states  # an end is beyond all numbers, one for each observation
+
+    def shift(y: int) -> int:
+        """The number of an end in the process that is explored."""
+        return {"end": end, "state": y - beyond, "outcome": y}[chosen]
+
+    ended = frozenset(shift(s + beyond) for s in play.ended)
+    flat = [(h, s, a, y if y < beyond else shift(y)) for h, s, a, y, _ in play.steps]
+    report = Audit(
+        name=simulator.name,
+        n_states=simulator.n_states,
+        n_actions=A,
+        horizon=horizon,
+        episodes=play.episodes,
+        states_seen=len(play.alive | play.ended),
+        starts=dict(play.starts),
+        ended=play.early / max(1, play.episodes),
+        ends=len(play.ended),
+        mixed=mixed,
+        terminal=chosen,
+        limit=time_limit(made),
+        masked=play.masked,
+        rewards=play.paid.range,
+        markov=min(1.0, exp(-min(markov, 700.0))) if markov > 0 else 1.0,
+        stationary=min(1.0, exp(-min(same, 700.0))) if same > 0 else 1.0,
+        pooled=stationary,
+        kind=kinds.get(type(probe.observations), described(made.observation_space)),
+        warnings=notes,
+        _ended=ended,
+        _transitions=flat,
+    )
+    return simulator, report
+
+
+@contextmanager
+def looking(progress: bool | Callable[[int, float], None] | None, name: str, steps: int) -> Iterator[None]:
+    """Says after two seconds, where progress is to be shown, what takes so long."""
+    if not is_shown(progress):
+        yield
+        return
+    status = console(stderr=True).status(f"playing {steps:,} random steps of {verbatim(name)}, to see what it is ...")
+    timer = threading.Timer(PATIENCE, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+@dataclass
+class _Play:
+    steps: list[tuple[int, int, int, int, Hashable]] = field(default_factory=list)  # h, s, a, what followed, what came before
+    starts: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    alive: set[int] = field(default_factory=set)
+    ended: set[int] = field(default_factory=set)
+    episodes: int = 0
+    early: int = 0
+    masked: bool = False
+    cut: int | None = None  # steps after which an episode was truncated, before the horizon
+    paid: Paid = field(default_factory=Paid)
+
+
+def _play(probe: Simulator, steps: int, seed: int) -> _Play:
+    """Random episodes. What followed is the number of a state, or beyond all numbers if the episode ended there."""
+    calls, encode, play = probe.calls, probe.encode, _Play()
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    observation, info = calls.reset(int(rng.integers(2**62)))
+    while len(play.steps) < steps:
+        s = encode(observation)
+        play.starts[s] += 1
+        play.episodes += 1
+        before: Hashable = None
+        for h in range(probe.horizon):
+            play.alive.add(s)
+            word = b"" if info.get("action_mask") is None else checked_mask(info["action_mask"], probe.n_actions, s)
+            play.masked |= 0 in word
+            legal = [a for a in range(probe.n_actions) if word[a]] if word else range(probe.n_actions)
+            a = legal[int(rng.integers(len(legal)))]
+            observation, reward, terminated, truncated, info = calls.step(probe.actions.decode(a))
+            s_next = encode(observation)
+            if not isfinite(reward):
+                raise ValueError(f"{probe.name} paid {reward} at step {h}: a reward has to be a finite number.")
+            play.paid.add(0, s, a, s_next, reward)
+            play.steps.append((h, s, a, s_next + probe.n_states * bool(terminated), before))
+            before, s = (s, a), s_next
+            if terminated:
+                play.ended.add(s_next)
+                play.early += h + 1 < probe.horizon
+            if truncated and not terminated and h + 1 < probe.horizon:
+                play.cut = h + 1
+            if terminated or truncated:
+                break
+        observation, info = calls.reset()
+    return play
+
+
+def log_likelihood_ratio(samples: Iterable[tuple[Hashable, Hashable, int]], rows: int, alphabet: int) -> float:
+    """log e of the test above, for (row, context, outcome) in the order in which they were drawn; `rows` and outcomes in all."""
+    logs: dict[Hashable, float] = defaultdict(float)
+    pooled: dict[Hashable, dict[int, int]] = {}
+    apart: dict[tuple[Hashable, Hashable], dict[int, int]] = {}
+    totals: dict[Hashable, int] = defaultdict(int)
+    for row, context, y in samples:
+        whole = pooled.setdefault(row, {})
+        part = apart.setdefault((row, context), {})
+        n, n_part = totals[row], totals[row, context, "part"]
+        base = (whole.get(y, 0) + 0.5 / alphabet) / (n + 0.5)
+        logs[row] += log((part.get(y, 0) + base) / (n_part + 1.0))
+        whole[y] = whole.get(y, 0) + 1
+        part[y] = part.get(y, 0) + 1
+        totals[row] += 1
+        totals[row, context, "part"] += 1
+    ratios = [value - sum(k * log(k / totals[row]) for k in pooled[row].values()) for row, value in logs.items()]
+    product = sum(ratios)
+    top = max(ratios, default=-inf)
+    # rows that were never visited have e = 1
+    others = max(0, rows - len(ratios))
+    highest = max(top, 0.0)
+    mean = highest + log((sum(exp(x - highest) for x in ratios) + others * exp(-highest)) / max(1, rows))
+    high, low = max(product, mean), min(product, mean)
+    return high + log1p(exp(low - high)) - log(2)

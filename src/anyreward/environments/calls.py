@@ -1,0 +1,84 @@
+"""The two calls of a Gymnasium environment, `reset` and `step`, with what it answers checked.
+
+An environment is somebody's program: it may answer something else than Gymnasium says, or not answer at all. What is wrong is
+said here once, so that whoever plays can rely on the answers. With a timeout, the environment is called in a thread of its own: a
+call that does not return in time raises a TimeoutError, and the thread is left to itself, since Python cannot stop it.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from ..setting import positive, shown
+
+Step = tuple[Any, float, bool, bool, dict[str, Any]]  # observation, reward, terminated, truncated, info
+
+
+class Calls:
+    """Resets and steps an environment; `timeout` is the number of seconds that each may take."""
+
+    def __init__(self, env: Any, timeout: float | None = None) -> None:
+        self.env = env
+        self._call = None if timeout is None else _InTime(positive(timeout, "step_timeout"))
+
+    def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode."""
+        options = {} if seed is None else {"seed": seed}
+        answer = self.env.reset(**options) if self._call is None else self._call(lambda: self.env.reset(**options))
+        if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], dict):
+            raise TypeError(f"reset returned {shown(answer)}, it has to return an observation and a dictionary")
+        return answer
+
+    def step(self, action: Any) -> Step:
+        """Plays an action."""
+        answer = self.env.step(action) if self._call is None else self._call(lambda: self.env.step(action))
+        try:
+            observation, reward, terminated, truncated, info = answer
+            pay, end, cut = float(reward), bool(terminated), bool(truncated)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"step returned {shown(answer)}, it has to return an observation, a number, two truth values and a dictionary"
+            ) from None
+        if not isinstance(info, dict):
+            raise TypeError(f"step returned {shown(info)} as its info, it has to be a dictionary")
+        return observation, pay, end, cut, info
+
+
+class _InTime:
+    """Calls functions in one thread, each of which may take so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._late = seconds, False
+        self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        threading.Thread(target=_work, args=(self._calls, self._answers), name="environment", daemon=True).start()
+        weakref.finalize(self, self._calls.put, None)  # the thread ends when nobody can call any more
+
+    def __call__(self, function: Callable[[], Any]) -> Any:
+        if not self._late:
+            self._calls.put(function)
+            self._late = True  # until it has answered
+            try:
+                answer, problem = self._answers.get(timeout=self._seconds)
+            except queue.Empty:
+                raise TimeoutError(f"it did not return within {self._seconds:g} seconds") from None
+            self._late = False
+            if problem is not None:
+                raise problem
+            return answer
+        raise TimeoutError("an earlier call has not returned yet")
+
+
+def _work(
+    calls: queue.SimpleQueue[Callable[[], Any] | None], answers: queue.SimpleQueue[tuple[Any, BaseException | None]]
+) -> None:
+    while (function := calls.get()) is not None:
+        try:
+            answers.put((function(), None))
+        except BaseException as problem:  # it is raised where the call came from
+            answers.put((None, problem))
+        del function  # or the environment would be kept

@@ -1,0 +1,414 @@
+"""A Gymnasium environment as the process that explorers know: numbered states and actions, episodes of H steps.
+
+What is done to it, so that a certificate about the process is one about the environment:
+
+- An episode that terminates early stays where it ended until step H, and is paid nothing there. With `terminal="outcome"`, "it
+  ended in observation s" is an outcome of its own, numbered S + s, beside "it goes on from s": nothing is assumed, and rewards
+  can be about where an episode ended. With `terminal="end"` there is one extra state for all ends, numbered last: nothing is
+  assumed either, but rewards cannot tell ends apart. With `terminal="state"` the state is s itself, which then must never occur
+  alive: an assumption, that needs the fewest episodes. Ends are never left, so nothing is estimated there.
+- Where `info["action_mask"]` forbids an action, one of the allowed ones is played in its place: number (action mod how many are
+  allowed). The mask has to be a function of the observation. In a state that was never met any mask is possible, unless masks are
+  known beforehand (`action_masks`).
+- A start that is not known is estimated.
+- Truncation before step H cuts an episode for no reason that the process knows of: it is refused.
+- Every 32nd episode begins with a seed of its own, made from the run's seed and the number of the episode. An exploration can
+  so be taken up there, whatever generator the environment uses.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..rewards.observed import Paid
+from ..setting import TERMINALS, Setting, shown, whole_number
+from ..words import plain
+from .calls import Calls
+from .spaces import Binned, Bins, Codec, Indexed, codec
+
+if TYPE_CHECKING:
+    from ..data.counts import Counts
+
+BLOCK = 32  # episodes between two seeds
+
+
+class EnvironmentFailure(ValueError):
+    """An environment raised an exception, which is the cause of this one. `atlas` is what was explored until then."""
+
+    atlas: Any = None
+
+
+class Simulator:
+    """Plays episodes of a Gymnasium environment.
+
+    Parameters
+    ----------
+    env
+        An environment, the id of one (`"FrozenLake-v1"`), or a function without arguments that makes one.
+    horizon
+        Steps of an episode.
+    bins
+        For a Box: for each dimension the number of equal bins, or the edges between bins.
+    max_states
+        For observations that cannot be numbered beforehand: no more than this many different ones exist. That is an
+        assumption of the certificate, which shares delta and the mass of the unseen among so many states.
+    terminal
+        `"outcome"`, `"end"` or `"state"`, see above.
+    action_masks
+        Which actions are legal, if that is known beforehand: an (S, A) array, a function of the state's number that gives A truth
+        values, or `"none"` if no action is ever illegal. What the environment says must agree. None: masks show as states are
+        met.
+    env_args
+        Arguments of `gymnasium.make` if an id is given.
+    step_timeout
+        Seconds that a reset or a step may take before it counts as failed. The environment then runs in a thread of its own,
+        which goes on hanging: make another environment to go on. None: as long as it takes.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        horizon: int,
+        *,
+        bins: Bins | None = None,
+        max_states: int | None = None,
+        terminal: str = "outcome",
+        action_masks: Any = None,
+        env_args: dict[str, Any] | None = None,
+        step_timeout: float | None = None,
+    ) -> None:
+        self.horizon = whole_number(horizon, "horizon")
+        if self.horizon < 1:
+            raise ValueError(f"horizon is {self.horizon}: it has to be at least 1.")
+        if terminal not in TERMINALS:
+            raise ValueError(f"terminal is {shown(terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
+        self.env, name = make(env, env_args)
+        self.name = plain(name)
+        self.calls = Calls(self.env, step_timeout)
+        self.terminal = terminal
+        self.observations: Codec = codec(self.env.observation_space, bins, max_states)
+        self.actions: Codec = codec(self.env.action_space, name="action")
+        self.n_states = self.observations.size + (terminal == "end")
+        self.n_actions = self.actions.size
+        self._masks = known_masks(action_masks, self.observations, self.n_actions)
+        limit = time_limit(self.env)
+        if limit is not None and limit < self.horizon:
+            raise ValueError(
+                f"{self.name} ends every episode after {limit} steps, before the horizon of {self.horizon}: "
+                f"use a horizon of at most {limit}, or make the environment with max_episode_steps={self.horizon}."
+            )
+        self.paid = Paid()
+        self.record: list[tuple[list[int], list[int], list[float], int]] | None = None
+        self._ended: set[int] = set()  # states in which episodes ended
+        self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal
+        self._fresh = True  # no episode was played yet
+        self._last: tuple[list[int], list[int], list[float], int] = [], [], [], 0  # the last episode
+        self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
+
+    def setting(self, discount: float, stationary: bool, arrival_rewards: bool, initial_state: int | None) -> Setting:
+        """The setting that is explored."""
+        return Setting(
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+            horizon=self.horizon,
+            discount=discount,
+            stationary=stationary,
+            initial_state=initial_state,
+            arrival_rewards=arrival_rewards,
+            terminal=self.terminal,
+            hidden_masks=self._masks is None,
+            illegal_actions=() if self._masks is None else tuple((int(s), int(a)) for s, a in np.argwhere(~self._masks)),
+            assumed=self._assumed,
+        )
+
+    @property
+    def _assumed(self) -> tuple[str, ...]:
+        """What the numbering of observations assumes, and masks that forbid nothing."""
+        said = []
+        if isinstance(self.observations, Binned):
+            said.append("what follows depends on the bins of an observation alone")
+        if isinstance(self.observations, Indexed):
+            said.append(f"there are at most {self.observations.size:,} different observations")
+        if self._masks is not None and self._masks.all():
+            said.append("every action is legal everywhere")
+        return tuple(said)
+
+    def play(
+        self, act: Callable[[int, int], int], t: int, seed: int, counts: Counts
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Plays episode number t with the actions that `act(h, s)` chooses; returns its H+1 states, H actions and H rewards.
+
+        What the environment tells about its states on the way is declared to `counts`.
+        """
+        calls, encode, decode, H = self.calls, self.encode, self.actions.decode, self.horizon
+        if t % BLOCK == 0 or self._fresh:
+            words = np.random.SeedSequence(seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
+            self._fresh = False
+            number: int | None = int(words[0] >> np.uint64(2))
+        else:
+            number = None
+        try:
+            observation, info = calls.reset(number)
+        except (Exception, SystemExit) as problem:
+            raise self._failure(problem, t, "resetting it") from problem
+        s = encode(observation)
+        if counts.setting.initial_state not in (None, s):
+            raise ValueError(f"{self.name} starts in state {s}, not in the initial_state {counts.setting.initial_state}.")
+        states, actions, rewards = [s], [], []
+        for h in range(H):
+            self._meet(s, info, counts)
+            a = int(act(h, s))
+            if self._allowed:
+                a = self._permitted(s, a)
+            try:
+                observation, reward, terminated, truncated, info = calls.step(decode(a))
+            except (Exception, SystemExit) as problem:
+                raise self._failure(problem, t, f"at step {h}, playing action {a} in state {s}") from problem
+            if not isfinite(reward):
+                raise ValueError(f"{self.name} paid {reward} at step {h}: a reward has to be a finite number.")
+            if terminated:
+                s_next = self._end(observation, counts)
+            else:
+                s_next = encode(observation)
+                if truncated and h + 1 < H:
+                    raise ValueError(
+                        f"{self.name} was truncated after {h + 1} steps, before the horizon of {H}: "
+                        f"use a horizon of at most {h + 1}, or an environment with a longer time limit."
+                    )
+            states.append(s_next)
+            actions.append(a)
+            rewards.append(reward)
+            s = s_next
+            if terminated:
+                break
+        else:
+            self._meet(s, info, counts)
+        played = len(actions)
+        self._last = list(states), list(actions), list(rewards), int(terminated)
+        if played < H:  # it stays where it ended, and is paid nothing
+            states += [s] * (H - played)
+            actions += [self.filler(s)] * (H - played)
+            rewards += [0.0] * (H - played)
+        return np.array(states, np.int64), np.array(actions, np.int64), np.array(rewards)
+
+    def encode(self, observation: Any) -> int:
+        """The number of an observation."""
+        try:
+            return self.observations.encode(observation)
+        except Exception as problem:  # whatever a strange object raises when it is looked at
+            if isinstance(problem, ValueError) and str(problem).endswith("."):
+                raise
+            raise ValueError(
+                f"{self.name} gave the observation {shown(observation)}, which is not in its space: {in_short(problem)}."
+            ) from problem
+
+    def keep(self) -> None:
+        """Takes the last episode into what was paid and recorded, once it has been learnt from: not if it was refused."""
+        states, actions, rewards, _ = self._last
+        for h, (s, a, s_next, reward) in enumerate(zip(states, actions, states[1:], rewards, strict=False)):
+            self.paid.add(h, s, a, s_next, reward)
+        if self.record is not None:
+            self.record.append(self._last)
+
+    def filler(self, s: int) -> int:
+        """The action that is written down where an episode has ended in state s, and nothing is played: a legal one."""
+        return int(self._masks[s].argmax()) if self._masks is not None and self.terminal == "state" else 0
+
+    def _failure(self, problem: BaseException, t: int, doing: str) -> EnvironmentFailure:
+        self._fresh = True
+        return EnvironmentFailure(f"{self.name} failed in episode {t}, {doing}: {in_short(problem)}.")
+
+    def _meet(self, s: int, info: dict[str, Any], counts: Counts) -> None:
+        """Takes note of a state that is met alive, before it is counted."""
+        if s in self._ended:
+            raise ValueError(f"{self.name} ended in state {s} before and goes on from there now: leave out terminal='state'.")
+        mask = info.get("action_mask")
+        before, self._alive[s] = self._alive[s], 1 if mask is None else 2
+        if before not in (0, self._alive[s]):
+            raise ValueError(f"info['action_mask'] of state {s} is there at some times and not at others: it always has to be.")
+        if mask is None:
+            if before == 0:
+                self._first(s, b"", counts)
+            return
+        word = checked_mask(mask, self.n_actions, s)
+        if before == 0:
+            self._first(s, word, counts)
+        elif self._allowed.get(s, (all_legal(self.n_actions),))[0] != word:
+            raise ValueError(f"info['action_mask'] of state {s} changes: it has to be a function of the observation.")
+
+    def _first(self, s: int, word: bytes, counts: Counts) -> None:
+        """Takes note of the mask of a state that is met for the first time; an empty one means that nothing is said."""
+        if self._masks is not None:
+            known = self._masks[s].tobytes()
+            if word and word != known:
+                raise ValueError(
+                    f"info['action_mask'] of state {s} is {list(word)}, but action_masks says {list(known)}: they have to agree."
+                )
+            word = known
+        if 0 in word:
+            self._allowed[s] = word, [a for a in range(self.n_actions) if word[a]]
+        if self._masks is None:
+            counts.declare_illegal(s, [a for a in range(self.n_actions) if word and not word[a]])
+
+    def _permitted(self, s: int, a: int) -> int:
+        if s not in self._allowed:
+            return a
+        word, allowed = self._allowed[s]
+        return a if word[a] else allowed[a % len(allowed)]
+
+    def _end(self, observation: Any, counts: Counts) -> int:
+        if self.terminal == "end":
+            return self.n_states - 1
+        s = self.encode(observation)
+        if self.terminal == "outcome":
+            return self.n_states + s
+        if s not in self._ended:
+            if self._alive[s]:
+                raise ValueError(f"{self.name} went on from state {s} before and ends there now: leave out terminal='state'.")
+            self._ended.add(s)
+            counts.declare_absorbing([s])
+        return s
+
+    def dump(self) -> dict[str, Any]:
+        """What it has learnt about its states, as plain JSON."""
+        observations = self.observations
+        return {
+            "ended": sorted(self._ended),
+            "alive": [np.flatnonzero(np.frombuffer(self._alive, np.uint8) == kind).tolist() for kind in (1, 2)],
+            "allowed": [[s, allowed] for s, (_, allowed) in self._allowed.items()],
+            "labels": observations.dump() if isinstance(observations, Indexed) else None,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Takes up what `dump` gave."""
+        self._ended = {int(s) for s in state["ended"]}
+        for kind, states in zip((1, 2), state["alive"], strict=True):
+            for s in states:
+                self._alive[s] = kind
+        for s, allowed in state["allowed"]:
+            if not (0 <= s < self.n_states and self._alive[s]) or not allowed or not set(allowed) < set(range(self.n_actions)):
+                raise ValueError("what it says of legal actions is damaged.")
+            word = bytes(int(a in set(allowed)) for a in range(self.n_actions))
+            self._allowed[int(s)] = word, [int(a) for a in allowed]
+        if isinstance(self.observations, Indexed):
+            self.observations.restore(state["labels"])
+
+    @property
+    def labels(self) -> list[str] | None:
+        """What the states are, where their numbers do not say it: observations in the order in which they appeared."""
+        from .spaces import label
+
+        return [label(v) for v in self.observations.values] if isinstance(self.observations, Indexed) else None
+
+    @property
+    def arrows(self) -> str | None:
+        """How the actions of well-known grids look."""
+        looks = {"FrozenLake": "←↓→↑", "CliffWalking": "↑→↓←"}
+        return next((look for start, look in looks.items() if self.name.startswith(start)), None)
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns, if the environment's states are the fields of a grid, as those of FrozenLake and CliffWalking are."""
+        inner = self.env.unwrapped
+        for shape in (getattr(getattr(inner, "desc", None), "shape", None), getattr(inner, "shape", None)):
+            if isinstance(shape, tuple) and len(shape) == 2 and int(np.prod(shape)) == self.observations.size:
+                return int(shape[0]), int(shape[1])
+        return None
+
+
+def in_short(problem: BaseException) -> str:
+    """An exception of somebody else's program, in one line."""
+    try:
+        what = " ".join(str(problem).split())[:300].rstrip(".")
+    except Exception:  # some cannot even be printed
+        what = ""
+    return plain(f"{type(problem).__name__}, {what}" if what else type(problem).__name__)
+
+
+def all_legal(n_actions: int) -> bytes:
+    """The mask that allows every action."""
+    return bytes([1]) * n_actions
+
+
+def known_masks(action_masks: Any, observations: Codec, n_actions: int) -> np.ndarray | None:
+    """Masks that are known beforehand as (S, A) booleans, checked; None if they are not."""
+    if action_masks is None:
+        return None
+    S = observations.size
+    if isinstance(action_masks, str):
+        if action_masks != "none":
+            raise ValueError(f"action_masks is {shown(action_masks)}: it has to be an array, a function of the state, or 'none'.")
+        return np.ones((S, n_actions), bool)
+    if isinstance(observations, Indexed):
+        raise ValueError("action_masks is for states that are numbered beforehand: with max_states, masks show as states appear.")
+    try:
+        rows = [action_masks(s) for s in range(S)] if callable(action_masks) else action_masks
+        masks = np.array(rows)
+    except Exception as problem:  # whatever the function raises
+        kind = type(problem).__name__
+        raise ValueError(f"action_masks does not give {n_actions} truth values for every state: {kind}, {problem}.") from None
+    if masks.shape != (S, n_actions) or masks.dtype.kind not in "biuf" or not np.isin(masks, (0, 1)).all():
+        raise ValueError(f"action_masks has shape {masks.shape} of {masks.dtype}: it has to be ({S}, {n_actions}) truth values.")
+    masks = masks.astype(bool)
+    if not masks.any(axis=1).all():
+        raise ValueError(f"action_masks allows no action in state {int((~masks.any(axis=1)).argmax())}: one has to be legal.")
+    return masks
+
+
+def checked_mask(mask: Any, n_actions: int, s: int) -> bytes:
+    """Which actions are legal in state s, as a byte each."""
+    array = np.asarray(mask)
+    if array.ndim != 1:
+        raise ValueError(f"info['action_mask'] has shape {array.shape}: it needs one entry for each of {n_actions} actions.")
+    word = array.astype(bool).tobytes()
+    if len(word) != n_actions:
+        raise ValueError(f"info['action_mask'] has {len(word)} entries: it needs one for each of {n_actions} actions.")
+    if not any(word):
+        raise ValueError(f"info['action_mask'] allows no action in state {s}: at least one has to be possible.")
+    return word
+
+
+def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:
+    """An environment from an id, a function or itself, and its name."""
+    import gymnasium
+
+    if env_args and not isinstance(env, str):
+        raise ValueError(
+            "arguments for the environment are for ids: bind them in the function, or make the environment with them."
+        )
+    if isinstance(env, str):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there is a newer version, as errors say as well
+            try:
+                made = gymnasium.make(env, **(env_args or {}))
+            except (gymnasium.error.Error, ModuleNotFoundError, TypeError, ValueError) as problem:
+                text = " ".join(str(problem).split())
+                raise ValueError(f"the environment {shown(env)} cannot be made: {text.rstrip('.')}.") from None
+        return made, env
+    if isinstance(env, gymnasium.Env):
+        return env, env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    if callable(env):
+        made = env()
+        if isinstance(made, gymnasium.Env):
+            return make(made)
+        raise ValueError(f"env is a function that made a {type(made).__name__}: it has to make a Gymnasium environment.")
+    raise ValueError(
+        f"env is a {type(env).__name__}: it has to be a TabularMDP, a Gymnasium environment, its id or a function making one."
+    )
+
+
+def time_limit(env: Any) -> int | None:
+    """After how many steps the environment truncates, as far as it says."""
+    import gymnasium
+
+    limits = []
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, gymnasium.wrappers.TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return min(limits) if limits else None

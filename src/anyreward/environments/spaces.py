@@ -1,0 +1,273 @@
+"""Observations and actions of Gymnasium spaces as numbers from 0.
+
+Finite spaces (Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of them) are ravelled: every value has a number beforehand.
+Continuous ones (Box) are cut into bins that the user gives. Anything else is numbered as it appears, up to a number that the
+user gives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..setting import MOST_NODES, shown, whole_number
+
+if TYPE_CHECKING:
+    from gymnasium import Space
+
+ARRAY = "array"  # marks what stands for one
+Bins = Sequence[int | Sequence[float] | np.ndarray]
+
+
+class Codec(Protocol):
+    """A numbering of the values of a space."""
+
+    size: int
+
+    def encode(self, value: Any) -> int:
+        """The number of a value."""
+
+    def decode(self, number: int) -> Any:
+        """A value with that number."""
+
+
+class Whole:
+    """A Discrete space."""
+
+    def __repr__(self) -> str:
+        return f"Whole({self.size}, {self.start})"
+
+    def __init__(self, size: int, start: int) -> None:
+        self.size, self.start = int(size), int(start)
+
+    def encode(self, value: Any) -> int:
+        number = int(value) - self.start
+        if not 0 <= number < self.size or number + self.start != value:
+            raise ValueError(f"{shown(value)} is not in the space, which goes from {self.start} to {self.start + self.size - 1}.")
+        return number
+
+    def decode(self, number: int) -> int:
+        return self.start + int(number)
+
+
+class Ravelled:
+    """Several finite spaces at once: the last one counts fastest."""
+
+    def __repr__(self) -> str:
+        return f"Ravelled({self.parts})"
+
+    def __init__(self, parts: list[Codec], split: Callable[[Any], Iterable[Any]], join: Callable[[list[Any]], Any]) -> None:
+        self.parts, self._split, self._join = parts, split, join
+        self.size = int(np.prod([part.size for part in parts], dtype=object)) if parts else 1
+
+    def encode(self, value: Any) -> int:
+        number = 0
+        for part, item in zip(self.parts, self._split(value), strict=True):
+            number = number * part.size + part.encode(item)
+        return number
+
+    def decode(self, number: int) -> Any:
+        items = []
+        for part in reversed(self.parts):
+            number, digit = divmod(int(number), part.size)
+            items.append(part.decode(digit))
+        return self._join(items[::-1])
+
+
+class Binned:
+    """A Box cut into cells: of each dimension, a number of equal bins or the inner edges between bins."""
+
+    def __repr__(self) -> str:
+        return f"Binned({[edges.tolist() for edges in self.edges]})"
+
+    def __init__(self, space: Any, bins: Bins) -> None:
+        low, high = (np.asarray(end, dtype=float).reshape(-1) for end in (space.low, space.high))
+        if not isinstance(bins, Sequence | np.ndarray) or isinstance(bins, str):
+            raise ValueError(f"bins is {shown(bins)}: it has to be a list with an entry for each dimension.")
+        if len(bins) != len(low):
+            raise ValueError(f"bins has {len(bins)} entries, but the observation has {len(low)} dimensions: give one for each.")
+        self.edges: list[np.ndarray] = []
+        for i, part in enumerate(bins):
+            if np.ndim(part) == 0:
+                count = whole_number(part, f"bins[{i}]")
+                if count < 1:
+                    raise ValueError(f"bins[{i}] is {count}: it has to be at least 1.")
+                if count > 1 and not (np.isfinite(low[i]) and np.isfinite(high[i]) and high[i] - low[i] < 1e30):
+                    raise ValueError(
+                        f"bins[{i}] is {count}, but that dimension has no finite bounds: give the edges between its bins."
+                    )
+                self.edges.append(np.linspace(low[i], high[i], count + 1)[1:-1] if count > 1 else np.zeros(0))
+            else:
+                edges = np.asarray(part, dtype=float)
+                if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+                    raise ValueError(f"bins[{i}] has to be a number of bins or increasing edges between them.")
+                self.edges.append(edges)
+        self._counts = [len(edges) + 1 for edges in self.edges]
+        self.size = int(np.prod(self._counts, dtype=object))
+
+    def encode(self, value: Any) -> int:
+        number = 0
+        for edges, count, x in zip(self.edges, self._counts, np.asarray(value, dtype=float).reshape(-1), strict=True):
+            if np.isnan(x):
+                raise ValueError("an observation is not a number.")
+            number = number * count + int(edges.searchsorted(x, side="right"))
+        return number
+
+    def decode(self, number: int) -> list[int]:
+        """The cell: which bin of each dimension."""
+        cell = []
+        for count in reversed(self._counts):
+            number, digit = divmod(int(number), count)
+            cell.append(digit)
+        return cell[::-1]
+
+
+class Indexed:
+    """Hashable observations, numbered as they appear."""
+
+    def __repr__(self) -> str:
+        return f"Indexed({self.size})"
+
+    def __init__(self, size: int) -> None:
+        self.size = whole_number(size, "max_states")
+        if self.size < 1:
+            raise ValueError(f"max_states is {size}: it has to be at least 1.")
+        self.values: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def encode(self, value: Any) -> int:
+        key = _key(value)
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self.values)
+            if number == self.size:
+                raise ValueError(
+                    f"a state beyond max_states = {self.size} appeared: what is certified assumes that there are no more. "
+                    "Explore again with a larger max_states."
+                )
+            self._numbers[key] = number
+            self.values.append(key)
+        return number
+
+    def decode(self, number: int) -> Any:
+        return self.values[number]
+
+    def dump(self) -> list[Any]:
+        """What was numbered so far, as plain JSON."""
+        return [_plain(value) for value in self.values]
+
+    def restore(self, values: list[Any]) -> None:
+        self.values = [_unplain(value) for value in values]
+        if len(self.values) > self.size or len(set(self.values)) < len(self.values):
+            raise ValueError("the labels of its states are damaged.")
+        self._numbers = {value: number for number, value in enumerate(self.values)}
+
+
+def codec(space: Space, bins: Bins | None = None, max_states: int | None = None, name: str = "observation") -> Codec:
+    """The numbering of a space."""
+    from gymnasium import spaces
+
+    try:
+        finite = _finite(space)
+    except RecursionError:
+        raise ValueError(f"the {name} space is nested too deeply.") from None
+    if finite is not None and max_states is None and bins is None:
+        return of_sane_size(finite, name)
+    if bins is not None:
+        if not isinstance(space, spaces.Box):
+            raise ValueError(f"bins are for a Box, but the {name} space is {described(space)}: leave them out.")
+        return of_sane_size(Binned(space, bins), name)
+    if max_states is not None:
+        return of_sane_size(Indexed(max_states), name)
+    if isinstance(space, spaces.Box):
+        raise ValueError(
+            f"the {name} space is {described(space)}: give bins=, one entry for each of its "
+            f"{int(np.prod(space.shape))} dimensions, or max_states= if it has only so many different values."
+        )
+    raise ValueError(f"the {name} space is {described(space)}, whose size is unknown: give max_states=, more than it can have.")
+
+
+def of_sane_size(numbering: Codec, name: str) -> Codec:
+    """A numbering, if there is memory for a mark on each number."""
+    if numbering.size > MOST_NODES:
+        raise ValueError(
+            f"the {name} space has {numbering.size:,} values: no more than {MOST_NODES:,} can be numbered. "
+            "Use bins, or max_states if only a few of them occur."
+        )
+    return numbering
+
+
+def described(space: Any) -> str:
+    """A space in words."""
+    return " ".join(shown(space).split())
+
+
+def _finite(space: Any) -> Codec | None:
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Discrete):
+        return Whole(int(space.n), int(space.start))
+    if isinstance(space, spaces.MultiDiscrete):
+        start = np.asarray(getattr(space, "start", np.zeros_like(space.nvec))).reshape(-1)
+        shape, kind = space.nvec.shape, space.dtype
+        parts: list[Codec] = [Whole(int(n), int(s)) for n, s in zip(space.nvec.reshape(-1), start, strict=True)]
+        return Ravelled(parts, lambda v: np.asarray(v).reshape(-1), lambda items: np.array(items, kind).reshape(shape))
+    if isinstance(space, spaces.MultiBinary):
+        size, binary = int(np.prod(space.shape)), space.shape
+        parts = [Whole(2, 0) for _ in range(size)]
+        return Ravelled(parts, lambda v: np.asarray(v).reshape(-1), lambda items: np.array(items, np.int8).reshape(binary))
+    if isinstance(space, spaces.Tuple | spaces.Dict):
+        keys = list(space.spaces) if isinstance(space, spaces.Dict) else None
+        inner = [_finite(part) for part in (space.spaces.values() if isinstance(space.spaces, dict) else space.spaces)]
+        if any(part is None for part in inner):
+            return None
+        whole = [part for part in inner if part is not None]
+        if keys is None:
+            return Ravelled(whole, list, tuple)
+        return Ravelled(whole, lambda v: [v[k] for k in keys], lambda items: dict(zip(keys, items, strict=True)))
+    return None
+
+
+def _key(value: Any) -> Any:
+    """A hashable stand-in for an observation, of plain values only."""
+    if isinstance(value, np.ndarray):
+        return (ARRAY, str(value.dtype), value.shape, value.tobytes())
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return tuple(_key(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((_key(k), _key(value[k])) for k in sorted(value, key=repr))
+    try:
+        hash(value)
+    except TypeError:
+        raise ValueError(f"an observation is a {type(value).__name__}, which cannot be told apart from others.") from None
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return {"t": [_plain(item) for item in value]}
+    if isinstance(value, bytes):
+        return {"b": value.hex()}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError(f"an observation is a {type(value).__name__}, which cannot be written to a file.")
+
+
+def _unplain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return bytes.fromhex(value["b"]) if "b" in value else tuple(_unplain(item) for item in value["t"])
+    if isinstance(value, list):
+        raise ValueError("the labels of its states are damaged.")
+    return value
+
+
+def label(value: Any) -> str:
+    """An observation in a word, for tables."""
+    if isinstance(value, tuple) and len(value) == 4 and value[0] == ARRAY:
+        value = np.frombuffer(value[3], value[1]).reshape(value[2]).tolist()
+    return json.dumps(value, default=str) if isinstance(value, list | dict) else str(value)

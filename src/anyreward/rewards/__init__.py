@@ -1,0 +1,1 @@
+"""Rewards: the forms they come in, expressions, files, and what an environment paid."""

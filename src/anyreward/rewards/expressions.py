@@ -1,0 +1,172 @@
+"""Rewards written as expressions, such as `state == 30` or `0.5 * (action == 1) + 0.1 * step / horizon`.
+
+What may be said: the names state (or s), action (a), step (h), next, horizon, states and actions (how many there are); numbers;
++ - * / // % **; comparisons, also chained and with `in (1, 2, 3)`; and, or, not; `x if condition else y`; abs, min, max, floor,
+sqrt, exp, log. Truth counts as 1. An expression with `next`, where a transition arrives, is a reward on arrival.
+
+An expression is parsed and then computed by this module from arrays; it is never run as Python, and no name but these means
+anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import warnings
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ..setting import shown
+
+LONGEST, DEEPEST, MOST_CELLS = 2_000, 60, 10**8
+EXAMPLE = "for example 'state == 30'"
+
+BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
+    "abs": (1, np.abs),
+    "floor": (1, np.floor),
+    "sqrt": (1, np.sqrt),
+    "exp": (1, np.exp),
+    "log": (1, np.log),
+    "min": (2, np.minimum),
+    "max": (2, np.maximum),
+}
+NAMES = {"s": "state", "a": "action", "h": "step"}
+
+
+def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndarray:
+    """The reward that an expression describes: (H, S, A), or (H, S, A, S) if it looks at `next`."""
+    S, A, H = n_states, n_actions, horizon
+    tree = _parse(text)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    shape = (H, S, A, S) if "next" in names else (H, S, A)
+    if np.prod(shape, dtype=float) > MOST_CELLS:
+        raise ValueError(f"the reward {shown(text)} has too many values, {shape}: give it as a table.")
+    axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
+    values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))
+    values |= {"horizon": np.float64(H), "states": np.float64(S), "actions": np.float64(A)}
+    try:
+        with np.errstate(all="raise", under="ignore"):
+            r = np.asarray(_value(tree.body, values, text), dtype=float)
+    except FloatingPointError as problem:
+        raise ValueError(f"the reward {shown(text)} cannot be computed everywhere: {problem}.") from None
+    return np.array(np.broadcast_to(r, shape))
+
+
+def _parse(text: str) -> ast.Expression:
+    if len(text) > LONGEST:
+        raise ValueError(f"the reward expression has {len(text)} characters: up to {LONGEST} are read. Give it as a table.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about style, such as 1if: it is one number and a word
+            tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError as problem:
+        raise ValueError(f"the reward {shown(text)} is not an expression ({problem.msg}): write one, {EXAMPLE}.") from None
+    except (ValueError, MemoryError, RecursionError):
+        raise ValueError(f"the reward {shown(text)} is not an expression: write one, {EXAMPLE}.") from None
+    if _depth(tree) > DEEPEST:
+        raise ValueError(f"the reward {shown(text)} is nested too deeply: give it as a table.")
+    return tree
+
+
+def _depth(tree: ast.AST) -> int:
+    deepest, stack = 0, [(tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
+    return deepest
+
+
+def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
+    """The value of a part of an expression: an array that broadcasts."""
+
+    def of(part: ast.expr) -> Any:
+        return _value(part, names, text)
+
+    def truth(part: ast.expr) -> Any:
+        return np.asarray(of(part)) != 0
+
+    match node:
+        case ast.Constant(value=bool() | int() | float() as number):
+            return _number(number, text)
+        case ast.Name(id=name):
+            if NAMES.get(name, name) in names:
+                return names[NAMES.get(name, name)]
+            known = "state, action, step, next, horizon, states, actions"
+            raise ValueError(f"the reward {shown(text)} has the name {shown(name)}, which means nothing: there are {known}.")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
+            return BINARY[type(op)](np.float64(1) * of(left), np.float64(1) * of(right))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return np.float64(-1) * of(operand)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return of(operand)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return (~truth(operand)).astype(float)
+        case ast.BoolOp(op=op, values=parts):
+            join = np.logical_and if isinstance(op, ast.And) else np.logical_or
+            return reduce(lambda whole, part: join(whole, truth(part)), parts[1:], truth(parts[0])).astype(float)
+        case ast.IfExp(test=test, body=body, orelse=otherwise):
+            return np.where(truth(test), of(body), of(otherwise))
+        case ast.Compare(left=left, ops=ops, comparators=rights):
+            return _chain(left, ops, rights, of, text)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+            least, function = FUNCTIONS[name]
+            if len(args) < least or (least == 1 and len(args) > 1):
+                raise ValueError(
+                    f"the reward {shown(text)} calls {name} with {len(args)} arguments, which is not how many it takes."
+                )
+            first = function(np.float64(1) * of(args[0])) if least == 1 else np.float64(1) * of(args[0])
+            return reduce(lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first)  # one at a time: small
+    raise ValueError(
+        f"the reward {shown(text)} has a part that rewards cannot have ({type(node).__name__}): write one {EXAMPLE}."
+    )
+
+
+def _number(number: float, text: str) -> np.float64:
+    try:
+        return np.float64(number)
+    except OverflowError:
+        raise ValueError(f"the reward {shown(text)} has a number that is too large.") from None
+
+
+def _chain(left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr], of: Callable[[ast.expr], Any], text: str) -> Any:
+    """a < b < c, and a in (1, 2)."""
+    result: Any = True
+    here = of(left)
+    for op, right in zip(ops, rights, strict=True):
+        if isinstance(op, ast.In | ast.NotIn):
+            if not isinstance(right, ast.Tuple | ast.List | ast.Set):
+                raise ValueError(f"the reward {shown(text)} has an 'in' that is not followed by numbers in brackets.")
+            among: Any = np.False_
+            for item in right.elts:
+                among = np.logical_or(among, here == of(item))
+            result = np.logical_and(result, ~np.asarray(among) if isinstance(op, ast.NotIn) else among)
+            if right is not rights[-1]:
+                raise ValueError(f"the reward {shown(text)} goes on after 'in (...)': put brackets around it.")
+        elif type(op) in COMPARE:
+            there = of(right)
+            result = np.logical_and(result, COMPARE[type(op)](here, there))
+            here = there
+        else:
+            raise ValueError(f"the reward {shown(text)} compares in a way that rewards cannot ({type(op).__name__}).")
+    return np.asarray(result).astype(float)

@@ -1,0 +1,150 @@
+"""Rewards from files: CSV, JSON or NumPy arrays. Nothing in them is executed, and what they say is checked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._files import read_file
+from ..setting import Setting
+from .forms import Reward
+
+ENDINGS = (".csv", ".json", ".npy")
+MOST_ROWS = 10**7
+MOST_TEXT, MOST_BYTES = 2**25, 2**31  # bytes of CSV and JSON, which take far more memory once they are read, and of arrays
+COLUMNS = ("h", "s", "a", "next", "reward")
+
+
+def read_reward(source: str, setting: Setting) -> Reward:
+    """A reward from a file, by its ending, or from an expression, if it has none of these.
+
+    `.npy` holds an array, (S,), (S, A), (H, S, A) or on arrival. `.json` holds the same as nested lists, or an object of
+    columns, or a list of objects. `.csv` has a header with the columns reward and any of h, s, a and next: a reward of what is
+    named, the same for all that is not a column, and 0 for what has no line.
+    """
+    path = Path(source)
+    if path.suffix.lower() not in ENDINGS:
+        return source
+    most = MOST_BYTES if path.suffix.lower() == ".npy" else MOST_TEXT
+    content = read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed")
+    match path.suffix.lower():
+        case ".npy":
+            with np.errstate(all="ignore"):  # what is no number as a float is refused with its place, by the range check
+                return array_from(path, content).astype(float)
+        case ".json":
+            return _from_json(path, content, setting)
+        case _:
+            return _from_csv(path, content, setting)
+
+
+def array_from(path: Path, content: bytes) -> np.ndarray:
+    """The array of numbers that a .npy file holds."""
+    try:
+        stream = io.BytesIO(content)
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = read(stream, max_header_size=10_000)
+        if kind.hasobject or kind.kind not in "fiub" or np.prod(shape, dtype=float) * kind.itemsize > len(content):
+            raise ValueError
+        return np.load(io.BytesIO(content), allow_pickle=False)
+    except Exception:  # NumPy's parser raises whatever its parts raise
+        raise ValueError(f"{path} is not a readable array of numbers: save one with numpy.save.") from None
+
+
+def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path} is not readable JSON.") from None
+    if isinstance(data, dict):
+        return _table(path, data, setting)
+    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+        names = {name for row in data for name in row}
+        missing = next((i for i, row in enumerate(data) if set(row) != names), None)
+        if missing is not None:
+            raise ValueError(f"{path}: entry {missing} does not have the same names as the others.")
+        return _table(path, {name: [row[name] for row in data] for name in names}, setting)
+    try:
+        array = np.array(data, dtype=float)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise ValueError(f"{path} holds neither nested lists of numbers of equal length nor a table.") from None
+    return array
+
+
+def _from_csv(path: Path, content: bytes, setting: Setting) -> Reward:
+    try:
+        reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        numbered = [(reader.line_num, row) for row in reader if row]
+    except (UnicodeDecodeError, csv.Error):
+        raise ValueError(f"{path} is not readable as CSV text.") from None
+    if not numbered:
+        raise ValueError(f"{path} is empty: it needs a header and lines.")
+    rows = [row for _, row in numbered]
+    header = [name.strip() for name in rows[0]]
+    for i, row in numbered[1:]:
+        if len(row) != len(header):
+            raise ValueError(f"{path}, line {i}: it has {len(row)} values for {len(header)} columns.")
+    if len(set(header)) < len(header):
+        raise ValueError(f"{path}: a column appears twice in its header.")
+    return _table(path, {name: [row[k] for row in rows[1:]] for k, name in enumerate(header)}, setting)
+
+
+def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
+    """A reward from columns: dense over (h, s, a), or a sparse table on arrival."""
+    unknown = [name for name in columns if name not in COLUMNS]
+    if unknown or "reward" not in columns:
+        wrong = f"has the column {str(unknown[0])[:40]!r}" if unknown else "has no column 'reward'"
+        raise ValueError(f"{path} {wrong}: the columns are reward and any of h, s, a and next.")
+    lengths = {len(values) if isinstance(values, list) else -1 for values in columns.values()}
+    if len(lengths) > 1 or -1 in lengths:
+        raise ValueError(f"{path}: its columns have to be lists of equal length.")
+    sizes = {"h": setting.horizon, "s": setting.n_states, "a": setting.n_actions, "next": setting.n_states}
+    table: dict[str, np.ndarray] = {}
+    for name, values in columns.items():
+        numbers = np.array([_number(path, name, i, value) for i, value in enumerate(values)], dtype=float)
+        if name != "reward":
+            bad = np.flatnonzero(~((numbers >= 0) & (numbers < sizes[name]) & (numbers == np.floor(numbers))))
+            if len(bad):
+                raise ValueError(
+                    f"{path}, entry {bad[0]}: {name} is {numbers[bad[0]]:g}, it has to be one of 0 to {sizes[name] - 1}."
+                )
+            numbers = numbers.astype(np.int64)
+        table[name] = numbers
+    named = [name for name in ("h", "s", "a", "next") if name in table]
+    keys = np.stack([table[name] for name in named], axis=1) if named else np.zeros((len(table["reward"]), 0), np.int64)
+    if len(np.unique(keys, axis=0)) < len(keys) or (not named and len(keys) > 1):
+        raise ValueError(f"{path} names the same thing twice: each may appear once.")
+    if "next" in table:
+        return _spread(path, table, setting)
+    shape = tuple(sizes[name] if name in table else 1 for name in ("h", "s", "a"))
+    r = np.zeros(shape)
+    nowhere = np.zeros(len(table["reward"]), np.int64)
+    r[tuple(table.get(name, nowhere) for name in ("h", "s", "a"))] = table["reward"]
+    return np.array(np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions)))
+
+
+def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
+    """A sparse table on arrival with s and a, repeated over those that were no columns."""
+    lacking = [size for name, size in (("s", setting.n_states), ("a", setting.n_actions)) if name not in table]
+    if np.prod([len(table["reward"]), *lacking], dtype=float) > MOST_ROWS:
+        raise ValueError(f"{path} has too many transitions without columns s and a: name the states and actions that pay.")
+    for name, size in (("s", setting.n_states), ("a", setting.n_actions)):
+        if name not in table:
+            rows = len(table["reward"])
+            table = {key: np.repeat(values, size) for key, values in table.items()}
+            table[name] = np.tile(np.arange(size), rows)
+    return table
+
+
+def _number(path: Path, name: str, i: int, value: Any) -> float:
+    try:
+        if isinstance(value, bool | list | dict) or value is None:
+            raise ValueError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{path}, entry {i}: {name} is {str(value)[:40]!r}, it has to be a number.") from None
