@@ -147,15 +147,20 @@ def test_what_speaks_against_an_assumption_is_warned_of():
 
 def test_texts_from_outside_do_not_reach_the_terminal_or_a_spreadsheet_as_commands(tmp_path):
     atlas = ar.explore(MDP, H, max_episodes=5)
-    atlas.source["env"] = "x\x1b[2Jy"
-    atlas.source["labels"] = ["=cmd|' /C calc'!A0", "plain", "-3", "@x"]
+    for name, value in (("env", "x\x1b[2Jy"), ("algorithm", "a\nepsilon 0"), ("alarms", ["\r"]), ("arrows", "\n")):
+        odd = ar.explore(MDP, H, max_episodes=5)
+        odd.source[name] = value
+        odd.save(tmp_path / "odd.atlas")
+        with pytest.raises(ValueError, match="what it says of its origin is damaged"):
+            ar.load(tmp_path / "odd.atlas")
+    atlas.source["labels"] = ["=cmd|' /C calc'!A0", "", "-3", "@x\x1b"]
     atlas.save(tmp_path / "it.atlas")
     info = CliRunner().invoke(app, ["info", str(tmp_path / "it.atlas")])
     assert "\x1b" not in info.output
     call = ["plan", str(tmp_path / "it.atlas"), "--reward", "state == 1", "--out", str(tmp_path / "p.csv")]
     assert CliRunner().invoke(app, call).exit_code == 0
     cells = {line.split(",", 3)[3] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]}
-    assert cells == {"'=cmd|' /C calc'!A0", "plain", "-3", "'@x"}
+    assert cells == {"'=cmd|' /C calc'!A0", "", "-3", "'@x\x1b"}
 
 
 @pytest.mark.parametrize("name", ['"../escaped"', '"/tmp/x"', "5", '["a"]', '""', '"a/b"', '".."', '"' + 200 * "x" + '"'])

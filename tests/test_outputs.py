@@ -227,3 +227,79 @@ def test_names_that_no_file_can_have(name):
         with pytest.raises(ValueError, match=r"cannot be (written|read): ") as caught:
             action()
         assert len(str(caught.value)) < 400
+
+
+@posix
+def test_a_lock_does_not_outlive_its_holder_in_what_it_forked(tmp_path):
+    """An environment may fork; once, its child kept the lock of a run that was gone."""
+    path = tmp_path / "it.atlas"
+    code = (
+        "import os, sys, time; from pathlib import Path; from anyreward import _files\n"
+        "with _files.held(Path(sys.argv[1])):\n"
+        "    if os.fork() == 0:\n        print(os.getpid(), flush=True); time.sleep(100); os._exit(0)\n"
+        "    time.sleep(0.5); os.kill(os.getpid(), 9)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    child = int(process.stdout.readline())
+    process.wait()
+    try:
+        small(path)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        process.stdout.close()
+    assert os.listdir(tmp_path) == ["it.atlas"]
+
+
+def test_a_lock_whose_holder_ends_while_it_is_opened_is_opened_anew(tmp_path, monkeypatch):
+    """The file that is locked must still be there: else two processes could hold two files of one name."""
+    path, name = tmp_path / "it", tmp_path / ".it.lock"
+    import filelock
+
+    lock, seen = filelock.lock_descriptor, []
+
+    def late(number, **options):
+        if not seen:
+            name.unlink()  # as its holder does in this moment
+        seen.append(number)
+        return lock(number, **options)
+
+    monkeypatch.setattr(filelock, "lock_descriptor", late)
+    with _files.held(path):
+        assert len(seen) == 2
+        assert name.exists()
+    assert not name.exists()
+
+
+@posix
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_a_lock_that_is_no_file_is_refused_and_left_alone(tmp_path, kind):
+    name, victim = tmp_path / ".it.lock", tmp_path / "victim"
+    victim.write_text("untouched")
+    {"folder": name.mkdir, "link": lambda: name.symlink_to(victim), "pipe": lambda: os.mkfifo(name)}[kind]()
+    with pytest.raises(ValueError, match="cannot be written: its lock"), _files.held(tmp_path / "it"):
+        pass
+    assert victim.read_text() == "untouched"
+
+
+@posix
+def test_a_call_that_is_refused_leaves_the_drafts_of_the_holder_alone(tmp_path, holder):
+    draft = tmp_path / f".it.atlas.{'0' * 16}"
+    draft.write_bytes(b"half of it")
+    os.utime(draft, (0, 0))
+    with pytest.raises(ValueError, match="is being written"):
+        small(tmp_path / "it.atlas")
+    assert draft.exists()
+
+
+@posix
+@pytest.mark.parametrize("length", [238, 250, 255])
+def test_names_so_long_that_no_draft_fits_beside_them(tmp_path, length):
+    name = "x" * (length - 4) + ".csv"
+    small(tmp_path / "it.atlas")
+    with pytest.raises(ValueError, match="cannot be written: "):
+        _files.replace_file(tmp_path / name, b"x")
+    result = call("plan", tmp_path / "it.atlas", "--reward", "state == 1", "--out", tmp_path / name)
+    assert result.exit_code == 2
+    result = call(*CHAIN, "--max-episodes", 5, "--out", tmp_path / ("y" * 300))
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr

@@ -15,20 +15,22 @@ from pathlib import Path
 from .words import plain
 
 
-def check_writable(path: Path) -> Path:
-    """Where a file of that name is written: links are followed. Raises if it cannot be."""
+def check_writable(path: Path, folder: bool = False) -> Path:
+    """Where a file of that name is written: links are followed. Raises if it cannot be; `folder` says that it may be a folder."""
     if not possible(path):
         raise ValueError(f"{str(path)!a} cannot be written: no file can have such a name.")
     try:
         target = Path(os.path.realpath(path))
         if not target.parent.is_dir():
-            folder = target.parent if path.is_symlink() else path.parent
-            raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
+            missing = target.parent if path.is_symlink() else path.parent
+            raise ValueError(f"{path} cannot be written: there is no folder {missing}.")
         if target.is_symlink():
             raise ValueError(f"{path} cannot be written: it is a link that leads back to itself.")
         mode = target.stat().st_mode if target.exists() else None
     except OSError as problem:
         raise ValueError(f"{str(path)[:200]} cannot be written: {reason(problem)}.") from None
+    if mode is not None and stat.S_ISDIR(mode) and folder:
+        return target
     if mode is not None and stat.S_ISDIR(mode):
         raise ValueError(f"{path} cannot be written: it is a folder.")
     if mode is not None and not stat.S_ISREG(mode):
@@ -62,28 +64,67 @@ def held(path: Path) -> Iterator[None]:
     """Keeps a file, or a folder of results, for this process; another one that wants to write there is told who has it.
 
     The lock is the operating system's, on a file `.<name>.lock` beside it, or `.lock` in the folder, that says who holds it: it
-    ends with the process, however that ends. What a killed process leaves of it means nothing, and is removed by the next one.
+    ends with the process, however that ends, whatever it has started. What a killed process leaves of it means nothing, and is
+    removed by the next one.
     """
-    import filelock
-
-    folder = path.is_dir()
-    target = path if folder else check_writable(path)
-    name = target / ".lock" if folder else target.parent / f".{target.name}.lock"
-    lock = filelock.FileLock(name)
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise ValueError(f"{path} is being written by {_holder(name)}: wait for it to end, or choose another name.") from None
-    except OSError as problem:
-        raise ValueError(f"{path} cannot be written: {reason(problem)}.") from None
+    target = check_writable(path, folder=True)
+    name = target / ".lock" if target.is_dir() else target.parent / f".{target.name}.lock"
+    lock = _locked(name, path)
     try:
         with suppress(OSError):
-            name.write_text(f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}")
+            os.ftruncate(lock, 0)
+            said = f"process {os.getpid()} on {socket.gethostname()}, since {time.strftime('%Y-%m-%d %H:%M:%S')}"
+            os.write(lock, said.encode())
         yield
     finally:
         with suppress(OSError):
             name.unlink()  # while it is held: whoever has opened it in vain opens it anew
-        lock.release()
+        LOCKS.discard(lock)
+        with suppress(OSError):
+            os.close(lock)
+
+
+LOCKS: set[int] = set()  # open files that this process has locked
+
+
+def _forget_locks() -> None:
+    """A process that is forked must not keep what its parent has locked."""
+    while LOCKS:
+        with suppress(OSError):
+            os.close(LOCKS.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
+
+
+def _locked(name: Path, path: Path) -> int:
+    """An open file of that name that is locked; raises if another process has it."""
+    from filelock import lock_descriptor
+
+    for _ in range(10):
+        try:
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+            lock = os.open(name, flags, 0o644)
+        except OSError as problem:
+            raise ValueError(f"{path} cannot be written: its lock {name} cannot be opened, {reason(problem)}.") from None
+        try:
+            about = os.fstat(lock)
+            if not stat.S_ISREG(about.st_mode):
+                raise ValueError(f"{path} cannot be written: its lock {name} is not a file.")
+            if not lock_descriptor(lock, blocking=False):
+                raise ValueError(f"{path} is being written by {_holder(name)}: wait for it to end, or choose another name.")
+            if os.fstat(lock).st_nlink:  # else its holder ended, and removed it, while we opened it
+                LOCKS.add(lock)
+                return lock
+        except OSError as problem:
+            os.close(lock)
+            raise ValueError(f"{path} cannot be written: it cannot be locked, {reason(problem)}.") from None
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
+    raise ValueError(f"{path} is being written by other processes, one after the other: choose another name.")
 
 
 def _holder(name: Path) -> str:
@@ -127,10 +168,12 @@ def replace_file(path: Path, content: bytes | bytearray) -> None:
             os.fsync(file.fileno())
         os.replace(draft, target)
     except OSError as problem:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise ValueError(f"{path} cannot be written: {reason(problem)}. What was there before is untouched.") from None
     except BaseException:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise
     with suppress(OSError):  # the file is in its place; some file systems cannot make the name of it last
         folder = os.open(target.parent, os.O_RDONLY)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
+TALLEST = 200  # rows of a grid in a terminal
 WIDTH = 60  # characters
 BLUE, GREY = "#1f5fa8", "#888888"
 
@@ -37,7 +38,7 @@ def grid_of(atlas: Atlas, grid: tuple[int, int] | None = None) -> tuple[int, int
 def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
     """Visits per state, as lines for a terminal: a grid in shades, or a row of bars."""
     visits, shape = atlas.counts.state_visits().astype(float), grid_of(atlas, grid)
-    if shape is not None and shape[1] <= 2 * WIDTH:
+    if shape is not None and shape[0] <= TALLEST and shape[1] <= 2 * WIDTH:
         field = visits[: shape[0] * shape[1]].reshape(shape)
         level = np.log1p(field) / max(np.log1p(field.max()), 1e-9)
         return ["".join(SHADES[int(np.ceil(x * (len(SHADES) - 1)))] * 2 for x in row) for row in level]
@@ -53,7 +54,7 @@ def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
 def plan_text(atlas: Atlas, plan: Plan, grid: tuple[int, int] | None = None, step: int = 0) -> list[str]:
     """The actions of one step on a grid, as lines for a terminal; a dot where nothing was ever seen."""
     shape = grid_of(atlas, grid)
-    if shape is None:
+    if shape is None or shape[0] > TALLEST:
         return []
     looks = atlas.source.get("arrows") or ""
     visited = atlas.counts.state_visits() > 0

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+LEAST = 1e-300  # probability
 MOST_NODES = 2**31 - 2  # nodes are 32-bit numbers
 TERMINALS = ("outcome", "end", "state")  # how an early end becomes a state
 
@@ -229,12 +230,14 @@ def real_number(value: Any, name: str) -> float:
         raise ValueError(f"{name} is {shown(value)}: it has to be a number.")
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} is {shown(value)}: it has to be a number.") from None
 
 
 def probability(value: Any, name: str) -> float:
-    """`value` as a float strictly between 0 and 1."""
+    """`value` as a float strictly between 0 and 1, which can still be shared."""
+    if 0.0 < real_number(value, name) < LEAST:
+        raise ValueError(f"{name} is {value}: it has to be at least {LEAST:g}.")
     if not 0.0 < real_number(value, name) < 1.0:
         raise ValueError(f"{name} is {value}: it has to be strictly between 0 and 1.")
     return float(value)

@@ -34,8 +34,8 @@ def certain(delta: float) -> str:
 
 
 def plain(text: str) -> str:
-    """A text from outside as a terminal may show it: control characters, which could change what is seen, are spelt out."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    """A line as a terminal may show it: control characters and line breaks, which could change what is seen, are spelt out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def console(stderr: bool = False, width: int | None = None) -> Any:
@@ -49,7 +49,7 @@ def verbatim(text: str) -> str:
     """A text for those parts of Rich that read markup whatever the console says: it comes out as it is."""
     from rich.markup import escape
 
-    return escape(plain(text).replace("\n", " "))
+    return escape(plain(text))
 
 
 def _rounded(x: float, digits: int, how: str) -> str:

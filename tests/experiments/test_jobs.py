@@ -179,3 +179,39 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_only_workers_of_its_own_are_ended(tmp_path):
+    """A process that the caller starts meanwhile is the caller's."""
+    import multiprocessing
+
+    others = []
+
+    def trouble(done, total):
+        if done == 0:
+            others.append(multiprocessing.Process(target=time.sleep, args=(60,)))
+            others[0].start()
+        else:
+            raise KeyboardInterrupt
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            jobs.run_jobs(square, [Square(x) for x in range(30)], tmp_path, workers=2, progress=trouble)
+        assert others[0].is_alive()
+    finally:
+        others[0].kill()
+        others[0].join()
+
+
+def test_kept_results_that_are_none_are_computed_again(tmp_path):
+    job = Square(3)
+    run(square, [job], tmp_path)
+    path = tmp_path / f"{jobs.key_of(job)}.json"
+    kept = json.loads(path.read_bytes())
+    for content in ("[" * 100_000, json.dumps({**kept, "result": 5}), json.dumps({**kept, "result": {}}), "5", "null"):
+        path.write_text(content)
+        results, failures = run(square, [job], tmp_path, fits=lambda result: isinstance(result, dict) and "square" in result)
+        assert (results, failures) == ([{"square": 9}], [])
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="cannot be written into"):
+        run(square, [job], tmp_path / "file")

@@ -275,7 +275,8 @@ class BPIUCRL(Explorer):
         places = [(getattr(sides, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
         places += [(getattr(self._known, name)[: N * A], name) for name in ("total", "up", "lo")]
         for place, name in [*places, (sides.far, "far")]:
-            place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are")
+            limits = (0.0, float(self.setting.sigma[-1]) * (1 + 1e-9)) if name == "far" else ()
+            place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are", *limits)
         settled = checked_array(state["settled"], np.uint8, (len(sides.V), N), "its indices are")
         kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, settled)
         self._verify()

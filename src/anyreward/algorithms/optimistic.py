@@ -200,7 +200,7 @@ class OptimisticExplorer(Explorer):
             array[...] = 0
         places = [(v[:, : N * A if k == "Q_lo" else N], k) for k, v in self._indices._asdict().items()]
         for place, name in [*places, (greedy.Q[:, : N * A], "Q")]:
-            place[...] = checked_array(state[name], float, place.shape, "its index is")
+            place[...] = checked_array(state[name], float, place.shape, "its index is", 0)
         settled = checked_array(state["settled"], np.uint8, (len(greedy.V), N), "its index is")
         kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.settled, A, N, settled)
         kernels.optimism.renew_all(self.counts._table, self._rows, self._rule)

@@ -29,7 +29,7 @@ from .recording import Recording
 
 FORMAT = 3
 NEW = {"added", "pooled", "recorded"}  # entries that earlier formats did not have
-MOST_CELLS, MOST_STEPS = 2**25, 2**16  # that a small file may ask for: time and memory follow from them
+MOST_CELLS, MOST_STEPS = 2**26, 2**16  # that a small file may ask for: time and memory follow from them
 
 
 def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
@@ -71,6 +71,8 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
     """An atlas, and what an exploration needs to go on from there, if the file has it."""
     columns, about, arrays = container.read(path)
     try:
+        if type(about["format"]) is not int or about["format"] < 1:
+            raise ValueError("it does not say its format.")
         if about["format"] > FORMAT:
             raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
         if about["format"] < FORMAT and NEW & set(about):
@@ -78,8 +80,9 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         certificate = Certificate.from_dict(about["certificate"])
         setting = certificate.setting
         size = path.stat().st_size
-        cells = max(setting.layers * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
-        if cells > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
+        cells = max((setting.horizon + 1) * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
+        work = setting.horizon * len(columns["count"]) if setting.stationary else 0  # a sweep over all steps
+        if max(cells, 4 * work) > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
             raise ValueError(
                 f"{setting.horizon} steps of {setting.n_outcomes} states are more than a file of this size may ask for."
             )
@@ -218,8 +221,9 @@ def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
     texts = {name: source[name] for name in ("env", "algorithm", "fingerprint", "arrows") if source.get(name) is not None}
     lists = {name: source[name] for name in ("labels", "alarms") if name in source}
     grid, own = source.get("grid"), source.get("own", {})
-    right = all(isinstance(text, str) for text in texts.values())
+    right = all(isinstance(text, str) and text.isprintable() for text in texts.values())
     right = right and all(isinstance(x, list) and all(isinstance(text, str) for text in x) for x in lists.values())
+    right = right and all(text.isprintable() for text in lists.get("alarms", ()))
     right = right and len(lists.get("labels", ())) <= setting.n_states
     right = right and isinstance(own, dict) and isinstance(source.get("options", {}), dict)
     right = right and (own.get("epsilon") is None or isinstance(own["epsilon"], float | int))

@@ -38,7 +38,7 @@ class Recording(NamedTuple):
 
     def check_counts(self, counts: Counts, runs: tuple[int, ...]) -> None:
         """Raises if counting these episodes, run by run, does not give these counts and their evidence."""
-        if sum(runs) != len(self.states) or min(runs, default=0) < 0:
+        if sum(runs) != len(self.states) or min(runs, default=1) < 1 - (len(runs) == 1):
             raise ValueError(f"{DAMAGED} damaged.")
         again = Counts(counts.setting, counts.transfer)
         again.declare(counts.told())

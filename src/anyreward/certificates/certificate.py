@@ -12,7 +12,7 @@ import numpy as np
 from .. import kernels
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..setting import Setting, positive, probability, whole_number
+from ..setting import LEAST, Setting, positive, probability, whole_number
 from ..words import certain, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .intervals import Robust
@@ -101,6 +101,9 @@ class Certificate:
         if counts.setting != self.setting or counts.digest() != self.digest:
             return False
         if not self.every_reward:
+            reached = self.target is not None and self.epsilon <= self.target
+            if self.episodes != counts.episodes or self.reward_range != (0.0, 1.0) or self.met > reached:
+                return False
             if reward is None or self.reward == OBSERVED:
                 raise ValueError("this certificate is about one reward: it is checked with that reward, if it was known.")
             setting = self.setting
@@ -136,11 +139,15 @@ class Certificate:
         """Raises if a field is not what it has to be: for what comes from a file."""
         numbers = (self.epsilon, self.delta, self.transition_delta, *self.reward_range)
         right = all(isinstance(x, float | int) and not isinstance(x, bool) and isfinite(x) for x in numbers)
-        right = right and self.epsilon >= 0 and 0 < self.transition_delta <= self.delta < 1
+        right = right and self.epsilon >= 0 and LEAST <= self.transition_delta <= self.delta < 1
         right = right and self.reward_range[0] < self.reward_range[1]
         right = right and all(isinstance(flag, bool) for flag in (self.met, self.claimed))
         right = right and isinstance(self.digest, str) and isinstance(self.reward, str | None)
-        right = right and isinstance(self.options, dict) and all(isinstance(text, str) for text in self.assumed)
+        right = (
+            right
+            and isinstance(self.options, dict)
+            and all(isinstance(text, str) and text.isprintable() for text in (*self.assumed, *self.setting.assumed))
+        )
         if not right or self.bounds not in BOUNDS or whole_number(self.episodes, "episodes") < 0:
             raise ValueError("its certificate is damaged.")
         if self.target is not None:

@@ -12,7 +12,7 @@ import typer
 
 from ..setting import shown
 from ..words import console, plain, verbatim
-from .main import FAILED, INTERRUPTED, AsJson, EnvArgs, Quiet, Seed, app, arguments, clear_errors, say, say_json
+from .main import FAILED, INTERRUPTED, AsJson, EnvArgs, Quiet, Seed, app, arguments, clear_errors, is_terminal, say, say_json
 
 Wait = Annotated[float, typer.Option(help="With --scheduler: seconds to wait while the cluster has no worker.")]
 
@@ -69,7 +69,7 @@ def compare(
     if table is not None:
         check_writable(table)
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
-    with Progress(console=console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+    with Progress(console=console(stderr=True), disable=quiet or as_json or not is_terminal(sys.stderr)) as bar:
         task = bar.add_task("comparing", total=seeds * len(names or experiment.everything()))
         runs = experiment.compare(
             mdp, names, episodes, seeds, horizon, delta, stationary, seed, None, workers,
@@ -87,7 +87,7 @@ def compare(
     result = Table(*rows[0])
     for row in rows:
         result.add_row(*("–" if value is None else str(value) for value in row.values()))
-    console(width=None if sys.stdout.isatty() else 190).print(result)
+    console(width=None if is_terminal(sys.stdout) else 190).print(result)
     if not quiet:
         say("means over the runs with approximate 95% bands (bootstrap)")
         say("error: |V̂* − V*| for the model's reward, and the worst over 20 others")
@@ -119,7 +119,7 @@ def sweep(
         raise ValueError(f"--workers is {workers}: it has to be at least 1.")
     sweep = experiment.load_config(config)
     folder = Path(sweep["name"]) if out is None else out
-    with Progress(console=console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+    with Progress(console=console(stderr=True), disable=quiet or as_json or not is_terminal(sys.stderr)) as bar:
         task = bar.add_task(verbatim(sweep["name"]), total=len(experiment.cells(sweep)))
 
         def show(done: int, total: int) -> None:
@@ -169,7 +169,7 @@ def reproduce(
     budget = experiment.QUICK if quick else experiment.FULL
     if out is None:
         out = Path("anyreward-reproduced" + "-quick" * quick + "-as-published" * as_published)
-    with Progress(console=console(stderr=True), disable=quiet or as_json or not sys.stderr.isatty()) as bar:
+    with Progress(console=console(stderr=True), disable=quiet or as_json or not is_terminal(sys.stderr)) as bar:
         task = bar.add_task("reproducing", total=None)
 
         def show(done: int, total: int) -> None:

@@ -15,6 +15,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,12 +84,16 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
                 command(*args, **kwargs)
             except ValueError as problem:
                 notes = " ".join(getattr(problem, "__notes__", ()))
-                typer.echo(plain(f"error: {problem} {notes}".rstrip().replace("\n", "\\n")), err=True)
+                typer.echo(plain(f"error: {problem} {notes}".rstrip()), err=True)
                 raise typer.Exit(2) from None
             except Interrupted as problem:
                 text = str(problem).replace("the same call goes", "the same command with --resume goes")
                 typer.echo(plain(text), err=True)
                 raise typer.Exit(INTERRUPTED) from None
+            except OSError as problem:  # of the output: files have errors of their own
+                with suppress(OSError):
+                    typer.echo(f"error: the output cannot be written: {problem.strerror}.", err=True)
+                raise typer.Exit(2) from None
             except KeyboardInterrupt:
                 typer.echo("interrupted", err=True)
                 raise typer.Exit(INTERRUPTED) from None
@@ -134,8 +139,10 @@ def explore(
 
     Example: anyreward explore FrozenLake-v1 --horizon 20 --epsilon 2 --stationary --out lake.atlas
     """
+    from .._files import check_writable
     from ..exploring.explore import explore as run
 
+    check_writable(out)
     if out.exists() and not resume:
         raise ValueError(f"{out} is there already: pass --resume to go on with it, or choose another name.")
     if resume and not out.exists():
@@ -361,10 +368,16 @@ def algorithms(as_json: AsJson = False) -> None:
     table = Table("name", "goal", "guarantee", "status", "reference")
     for fact in facts:
         table.add_row(*fact.values())
-    console(width=None if sys.stdout.isatty() else 150).print(table)
+    console(width=None if is_terminal(sys.stdout) else 150).print(table)
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether somebody looks at it; it may be closed."""
+    return stream is not None and not stream.closed and stream.isatty()
 
 
 def say(*lines: str) -> None:
+    """Prints lines."""
     for line in lines:
         typer.echo(plain(line))
 
@@ -426,7 +439,7 @@ def grid_shape(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
     rows, _, cols = text.lower().partition("x")
-    if not (rows.isdecimal() and cols.isdecimal()):
+    if not (rows.isdecimal() and cols.isdecimal() and max(len(rows), len(cols)) < 10):
         raise ValueError(f"--grid is {shown(text)}: write it as ROWSxCOLS, such as 4x4.")
     return int(rows), int(cols)
 
@@ -443,7 +456,9 @@ def two_numbers(text: str | None) -> tuple[float, float] | None:
 
 def as_cell(text: str) -> str:
     """A text as a cell of a table, which spreadsheets must not take for a formula."""
-    return f"'{text}" if text[:1] in "=+-@\t\r" and not text.lstrip("+-").replace(".", "", 1).isdigit() else text
+    return (
+        f"'{text}" if text and text[0] in "=+-@\t\r\n＝＋－＠" and not text.lstrip("+-").replace(".", "", 1).isdigit() else text
+    )
 
 
 def write_policy(path: Path, atlas: Any, made: Any) -> None:

@@ -480,13 +480,22 @@ class Counts:
         """What was declared beyond the setting, in sentences: assumptions that certificates print."""
         setting, said = self.setting, []
         stays = np.setdiff1d(self.absorbing_states, setting.absorbing_states)
-        if len(stays) and setting.terminal != "state":
+        if setting.terminal == "state" and len(stays):  # where an episode ended: no word is needed for what was seen
+            stays = np.setdiff1d(stays, self._met())
+        if len(stays):
             said.append(f"never left, as declared: {listed('state', stays.tolist())}")
         given = {s * setting.n_actions + a for s, a in setting.illegal_actions}
         illegal = np.unique([pair // setting.n_actions for pair in np.flatnonzero(self.illegal) if int(pair) not in given])
-        if len(illegal) and not setting.hidden_masks:
+        if setting.hidden_masks and len(illegal):  # the environment tells them where it is met
+            illegal = np.setdiff1d(illegal, self._met())
+        if len(illegal):
             said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
         return tuple(said)
+
+    def _met(self) -> np.ndarray:
+        """The states in which an episode was, also at its end."""
+        columns = self.columns()
+        return np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
 
     def copy(self) -> Counts:
         twin = Counts.__new__(Counts)

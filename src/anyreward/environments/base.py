@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
+from ..data.counts import Counts
 from ..data.tabular import TabularMDP
 from ..rewards.observed import Paid
 from ..setting import Setting
+from ..words import plain
 from .gymnasium import BLOCK, Simulator
 
 
@@ -26,6 +28,9 @@ class World(Protocol):
 
     def advance(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         """At least one and at most that many episodes; True once an explorer that follows its bound sees it at `goal`."""
+
+    def check(self, counts: Counts) -> None:
+        """Raises if what the counts say is known of states is not what this was told of them."""
 
     def rests(self, episodes: int) -> bool:
         """Whether an exploration can be taken up after that many episodes."""
@@ -53,7 +58,7 @@ class KnownModel:
     """A `TabularMDP`, played at compiled speed, or an episode at a time if it is to be recorded."""
 
     def __init__(self, mdp: TabularMDP, setting: Setting, seed: int, record: bool) -> None:
-        self.mdp, self.setting, self.name = mdp, setting, mdp.name
+        self.mdp, self.setting, self.name = mdp, setting, plain(mdp.name)
         self.fingerprint = mdp.digest()
         self.origin: str | None = self.fingerprint
         self.facts: dict[str, Any] = {} if mdp.grid is None else {"grid": mdp.grid, "arrows": mdp.arrows}
@@ -69,6 +74,9 @@ class KnownModel:
         self._episodes.append((states, actions))
         return explorer.reached(goal)
 
+    def check(self, counts: Counts) -> None:
+        """A model says nothing of its states on the way."""
+
     def rests(self, episodes: int) -> bool:
         return True
 
@@ -76,7 +84,10 @@ class KnownModel:
         return {"generator": self.rng.bit_generator.state}
 
     def restore(self, state: dict[str, Any], paid: Paid | None, recording: Recording | None) -> None:
+        begin = self.rng.bit_generator.state
         self.rng.bit_generator.state = state["generator"]
+        if not is_ahead(begin, self.rng.bit_generator.state):
+            raise ValueError("its generator is not that of its seed.")
         if self._episodes is not None and recording is not None:
             self._episodes = [(s[None].astype(np.int64), a[None].astype(np.int64)) for s, a in zip(*recording[:2], strict=True)]
 
@@ -132,6 +143,14 @@ class Environment:
                 return True
         return False
 
+    def check(self, counts: Counts) -> None:
+        before = Counts(counts.setting).told()[:, 0]  # what the setting says is not the environment's to tell
+        mine, theirs = (
+            {tuple(row) for row in x[~np.isin(x[:, 0], before)].tolist()} for x in (self.simulator.told(), counts.told())
+        )
+        if mine != theirs:
+            raise ValueError("what it says of legal actions and of ends is not what it says that the environment told.")
+
     def rests(self, episodes: int) -> bool:
         return episodes % BLOCK == 0
 
@@ -161,6 +180,26 @@ class Environment:
             np.array([len(a) for _, a, _, _ in rows], np.int32),
             np.array([end for _, _, _, end in rows], np.uint8),
         )
+
+
+def is_ahead(begin: Mapping[str, Any], state: Mapping[str, Any]) -> bool:
+    """Whether a PCG64 generator that began as `begin` says can have come to `state`, by at most 2^64 draws.
+
+    Both are states of the congruential generator x -> a x + c modulo 2^128 with the same c; one bit of the distance is found at a
+    time, since the lowest k bits of x have the period 2^k.
+    """
+    x, c, goal = (int(n) for n in (begin["state"]["state"], begin["state"]["inc"], state["state"]["state"]))
+    if state["bit_generator"] != "PCG64" or state["state"]["inc"] != c:
+        return False
+    a, distance, bit = 0x2360ED051FC65DA44385DF649FCCF645, 0, 1
+    while x != goal:
+        if (x ^ goal) & bit:
+            x = (a * x + c) % 2**128
+            distance |= bit
+        c, a, bit = (a + 1) * c % 2**128, a * a % 2**128, bit << 1
+        if bit > 2**64:
+            return False
+    return True
 
 
 def written(env: Any) -> str:

@@ -13,8 +13,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from ..setting import positive, shown
+from ..setting import real_number, shown
 
+LONGEST = 1e6  # seconds that a step may be given
 Step = tuple[Any, float, bool, bool, dict[str, Any]]  # observation, reward, terminated, truncated, info
 
 
@@ -23,7 +24,9 @@ class Calls:
 
     def __init__(self, env: Any, timeout: float | None = None) -> None:
         self.env = env
-        self._call = None if timeout is None else _InTime(positive(timeout, "step_timeout"))
+        if timeout is not None and not 0.0 < real_number(timeout, "step_timeout") <= LONGEST:
+            raise ValueError(f"step_timeout is {timeout}: it has to be above 0 and at most {LONGEST:,.0f} seconds.")
+        self._call = None if timeout is None else _InTime(float(timeout))
 
     def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import kernels
 from ..rewards.observed import Paid
 from ..setting import TERMINALS, Setting, shown, whole_number
 from ..words import plain
@@ -34,6 +35,7 @@ from .spaces import Binned, Bins, Codec, Indexed, codec
 if TYPE_CHECKING:
     from ..data.counts import Counts
 
+STAYS, ILLEGAL = kernels.table.STAYS, kernels.table.ILLEGAL
 BLOCK = 32  # episodes between two seeds
 
 
@@ -91,12 +93,16 @@ class Simulator:
         self.name = plain(name)
         self.calls = Calls(self.env, step_timeout)
         self.terminal = terminal
-        self.observations: Codec = codec(self.env.observation_space, bins, max_states)
-        self.actions: Codec = codec(self.env.action_space, name="action")
+        try:
+            spaces = self.env.observation_space, self.env.action_space
+            limit = time_limit(self.env)
+        except Exception as problem:  # they may be properties that compute something
+            raise ValueError(f"the spaces of {self.name} cannot be looked at: {in_short(problem)}.") from problem
+        self.observations: Codec = codec(spaces[0], bins, max_states)
+        self.actions: Codec = codec(spaces[1], name="action")
         self.n_states = self.observations.size + (terminal == "end")
         self.n_actions = self.actions.size
         self._masks = known_masks(action_masks, self.observations, self.n_actions)
-        limit = time_limit(self.env)
         if limit is not None and limit < self.horizon:
             raise ValueError(
                 f"{self.name} ends every episode after {limit} steps, before the horizon of {self.horizon}: "
@@ -284,6 +290,16 @@ class Simulator:
             "labels": observations.dump() if isinstance(observations, Indexed) else None,
         }
 
+    def told(self) -> np.ndarray:
+        """What the environment told of its states, as rows for `Counts.declare`: (s A + a, mark)."""
+        A, rows = self.n_actions, []
+        if self._masks is None:
+            for s in np.flatnonzero(np.frombuffer(self._alive, np.uint8)).tolist():
+                word = self._allowed[s][0] if s in self._allowed else all_legal(A)
+                rows += [(s * A + a, 0 if word[a] else ILLEGAL) for a in range(A)]
+        rows += [(s * A + a, STAYS) for s in self._ended for a in range(A)]
+        return np.array(rows, np.int64).reshape(-1, 2)
+
     def restore(self, state: dict[str, Any]) -> None:
         """Takes up what `dump` gave."""
         self._ended = {int(s) for s in state["ended"]}
@@ -291,7 +307,11 @@ class Simulator:
             for s in states:
                 self._alive[s] = kind
         for s, allowed in state["allowed"]:
-            if not (0 <= s < self.n_states and self._alive[s]) or not allowed or not set(allowed) < set(range(self.n_actions)):
+            if (
+                not (0 <= s < self.n_states and self._alive[s] == 2)
+                or not allowed
+                or not set(allowed) < set(range(self.n_actions))
+            ):
                 raise ValueError("what it says of legal actions is damaged.")
             word = bytes(int(a in set(allowed)) for a in range(self.n_actions))
             self._allowed[int(s)] = word, [int(a) for a in allowed]
@@ -314,10 +334,13 @@ class Simulator:
     @property
     def grid(self) -> tuple[int, int] | None:
         """Rows and columns, if the environment's states are the fields of a grid, as those of FrozenLake and CliffWalking are."""
-        inner = self.env.unwrapped
-        for shape in (getattr(getattr(inner, "desc", None), "shape", None), getattr(inner, "shape", None)):
-            if isinstance(shape, tuple) and len(shape) == 2 and int(np.prod(shape)) == self.observations.size:
-                return int(shape[0]), int(shape[1])
+        try:
+            inner = self.env.unwrapped
+            for shape in (getattr(getattr(inner, "desc", None), "shape", None), getattr(inner, "shape", None)):
+                if isinstance(shape, tuple) and len(shape) == 2 and int(np.prod(shape)) == self.observations.size:
+                    return int(shape[0]), int(shape[1])
+        except Exception:  # these may be anything
+            return None
         return None
 
 
@@ -362,7 +385,10 @@ def known_masks(action_masks: Any, observations: Codec, n_actions: int) -> np.nd
 
 def checked_mask(mask: Any, n_actions: int, s: int) -> bytes:
     """Which actions are legal in state s, as a byte each."""
-    array = np.asarray(mask)
+    try:
+        array = np.asarray(mask)
+    except Exception:  # whatever NumPy has against it
+        raise ValueError(f"info['action_mask'] is {shown(mask)}: it needs one truth value for each action.") from None
     if array.ndim != 1:
         raise ValueError(f"info['action_mask'] has shape {array.shape}: it needs one entry for each of {n_actions} actions.")
     word = array.astype(bool).tobytes()
@@ -386,14 +412,22 @@ def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:
             warnings.simplefilter("ignore")  # that there is a newer version, as errors say as well
             try:
                 made = gymnasium.make(env, **(env_args or {}))
-            except (gymnasium.error.Error, ModuleNotFoundError, TypeError, ValueError) as problem:
-                text = " ".join(str(problem).split())
-                raise ValueError(f"the environment {shown(env)} cannot be made: {text.rstrip('.')}.") from None
+            except Exception as problem:  # whatever its own code raises
+                text = " ".join(str(problem).split())[:500].rstrip(".")
+                known = isinstance(problem, gymnasium.error.Error | ModuleNotFoundError | TypeError | ValueError)
+                text = text if known else in_short(problem)
+                raise ValueError(f"the environment {shown(env)} cannot be made: {plain(text)}.") from None
         return made, env
     if isinstance(env, gymnasium.Env):
-        return env, env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+        try:
+            return env, env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+        except Exception:  # these may be properties of somebody's own
+            return env, type(env).__name__
     if callable(env):
-        made = env()
+        try:
+            made = env()
+        except Exception as problem:
+            raise ValueError(f"env is a function that makes no environment: {in_short(problem)}.") from problem
         if isinstance(made, gymnasium.Env):
             return make(made)
         raise ValueError(f"env is a function that made a {type(made).__name__}: it has to make a Gymnasium environment.")

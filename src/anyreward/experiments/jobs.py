@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -22,12 +23,11 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
-from multiprocessing import active_children, get_start_method, parent_process
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from .._files import replace_file
+from .._files import reason, replace_file
 
 PACKAGE = Path(__file__).parents[1]
 PRESENTING = ("claims.py", "report.py", "plots.py", "cli", "progress.py")
@@ -63,16 +63,22 @@ def run_jobs(
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    fits: Callable[[Any], bool] = lambda result: True,
 ) -> tuple[list[Any], list[Failure]]:
     """The results of `work` on the jobs, in their order, None for those that failed; and the failures.
 
     `folder` gets a file for each job that is done. `executor` is anything like those of `concurrent.futures`; without one, a
-    pool of processes on this machine. `progress` is called with how many are done and how many there are.
+    pool of processes on this machine. `progress` is called with how many are done and how many there are. What a file kept
+    is taken if it `fits`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as refused:
+        raise ValueError(f"{folder} cannot be written into: {reason(refused)}.") from None
     results = [_kept(folder, job) for job in jobs]
+    results = [result if result is not None and fits(result) else None for result in results]
     missing = {i: job for i, job in enumerate(jobs) if results[i] is None}
-    done, failures = len(jobs) - len(missing), {}
+    done, failures = len(jobs) - len(missing), dict[int, Failure]()
     if progress is not None:
         progress(done, len(jobs))
     outcomes = _in_processes(work, missing, workers) if executor is None else _on(executor, work, missing)
@@ -173,26 +179,36 @@ def _in_processes(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int
 
 
 def _in_a_pool(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int) -> Generator[Outcome, None, None]:
-    others = set(active_children())
     with pool(workers) as executor:
         futures: dict[Any, int] = {}
+        with suppress(BrokenExecutor):  # what could not be handed in has no outcome
+            for i, job in jobs.items():
+                futures[executor.submit(work, job)] = i
+        yield from _as_they_come(futures)
+
+
+@contextmanager
+def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end without a word at Ctrl-C, which a terminal sends to them as well, and with their parent.
+
+    If it is left by an exception, they are ended, and nobody waits for what they do.
+    """
+    mine: Any = multiprocessing.SimpleQueue()
+    with ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(), mine)) as executor:
         try:
-            with suppress(BrokenExecutor):  # what could not be handed in has no outcome
-                for i, job in jobs.items():
-                    futures[executor.submit(work, job)] = i
-            yield from _as_they_come(futures)
+            yield executor
         except BaseException:  # or leaving the pool would wait for all of them
-            for process in set(active_children()) - others:
-                process.terminate()
+            executor.shutdown(wait=False, cancel_futures=True)
+            numbers = set()
+            while not mine.empty():
+                numbers.add(mine.get())
+            for process in multiprocessing.active_children():
+                if process.pid in numbers:
+                    process.terminate()
             raise
 
 
-def pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that end without a word at Ctrl-C, which a terminal sends to them as well, and with their parent."""
-    return ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),))
-
-
-def _begin_worker(parent: int) -> None:
+def _begin_worker(parent: int, mine: Any) -> None:
     """Lets this process end with its parent, however that ends, since nobody would want its results.
 
     On Linux the kernel sees to it at once. Elsewhere a thread does, which has to wait for compiled code to return.
@@ -201,9 +217,10 @@ def _begin_worker(parent: int) -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    process = parent_process()
-    if process is None or (get_start_method() == "fork" and os.getppid() != parent):  # it ended before
+    process = multiprocessing.parent_process()
+    if process is None or (multiprocessing.get_start_method() == "fork" and os.getppid() != parent):  # it ended before
         os._exit(1)
+    mine.put(os.getpid())
     threading.Thread(target=_end_with, args=(process,), daemon=True).start()
 
 
@@ -257,5 +274,5 @@ def _kept(folder: Path, job: Any) -> Any:
     try:
         kept = json.loads((folder / f"{key_of(job)}.json").read_bytes())
         return kept["result"] if (kept["job"], kept["version"]) == (_told(job), version()) else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

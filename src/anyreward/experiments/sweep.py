@@ -41,11 +41,12 @@ from .._files import check_folder, held, read_file, replace_file
 from ..algorithms import ALGORITHMS
 from ..exploring.explore import check_episodes, explore, option_names
 from ..planning import backward_induction
-from ..setting import nearest, positive, probability, shown
+from ..setting import nearest, positive, probability, real_number, shown
 from .compare import parsed
 from .jobs import Failure, run_jobs
 
 MOST_BYTES, MOST_CELLS = 2**18, 10**6  # of a sweep file, and of a sweep
+MOST_TRIED = 10_000  # explorers that are made to see whether they can be
 MOST_ENTRIES = 2**27  # triples of step, state and action in a sweep's environment
 BOUNDS = ("tight", "paper")
 PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
@@ -154,7 +155,8 @@ def cells(config: dict[str, Any]) -> list[Cell]:
     sweep = Sweep.from_config(config)
     children = np.random.SeedSequence(sweep.seed).spawn(sweep.seeds)
     numbers = [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]
-    found = []
+    found: list[Cell] = []
+    tried: set[str] = set()
     for environment in sweep.environments:
         mdp = _environment(environment)
         where = json.dumps(environment, sort_keys=True)
@@ -165,8 +167,15 @@ def cells(config: dict[str, Any]) -> list[Cell]:
             for choice in sweep.choices():
                 if kind.needs_budget and "max_episodes" not in choice and "budget" not in options:
                     raise ValueError(f"{algorithm} has to know the number of episodes beforehand: give max_episodes.")
-                _try(kind, options, mdp, choice, algorithm)
                 how = json.dumps(choice, sort_keys=True)
+                free = {key for key in ("epsilon", "stop", "max_episodes") if key != "max_episodes" or not kind.needs_budget}
+                check_episodes(choice.get("max_episodes"), choice["horizon"])
+                part = json.dumps([where, algorithm, {key: choice[key] for key in choice if key not in free}], sort_keys=True)
+                if part not in tried:
+                    if len(tried) == MOST_TRIED:
+                        raise ValueError(f"the sweep has more than {MOST_TRIED:,} combinations beside epsilon and max_episodes.")
+                    _try(kind, options, mdp, choice, algorithm)
+                    tried.add(part)
                 found += [Cell(algorithm, where, how, replicate, number) for replicate, number in enumerate(numbers)]
     if len(set(found)) < len(found):
         raise ValueError("the sweep has the same cell twice: an algorithm, environment or parameter is repeated.")
@@ -187,7 +196,7 @@ def _whole(value: Any, name: str, least: int) -> int:
 
 
 def _real(value: Any, name: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(real_number(value, name)):
         raise ValueError(f"{name} is {shown(value)}: it has to be a number.")
     return float(value)
 
@@ -220,7 +229,6 @@ def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], e
     given |= {"reward": mdp.reward} if kind.needs_reward else {}
     given |= {"budget": max(1, choice["max_episodes"])} if kind.needs_budget and "budget" not in options else {}
     try:
-        check_episodes(choice.get("max_episodes"), choice["horizon"])
         setting = mdp.setting(
             choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
         )
@@ -287,9 +295,22 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     table = out / "table.parquet"
     with held(out):
-        rows, failures = run_jobs(run_cell, todo, out / "cells", executor, workers, progress)
+        rows, failures = run_jobs(run_cell, todo, out / "cells", executor, workers, progress, is_row)
         replace_file(table, _table([row for row in rows if row is not None], config))
     return table, failures
+
+
+KINDS: dict[str, tuple[type, ...]] = {
+    "algorithm": (str,), "environment": (str,), "parameters": (str,), "replicate": (int,), "seed": (int,), "episodes": (int,),
+    "epsilon": (float, int), "met": (bool,), "own_epsilon": (float, int, type(None)), "own_met": (bool,),
+    "value_error": (float, int, type(None)), "states_visited": (int,), "pairs_visited": (int,), "digest": (str,),
+}  # fmt: skip
+
+
+def is_row(result: Any) -> bool:
+    """Whether what a file kept of a cell is the row of one."""
+    right = isinstance(result, dict) and set(result) == set(KINDS)
+    return right and all(isinstance(result[name], kinds) for name, kinds in KINDS.items())
 
 
 def _table(rows: list[dict[str, Any]], config: dict[str, Any]) -> bytes:

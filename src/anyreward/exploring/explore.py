@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import envs
-from .._files import check_writable, clear_drafts, held
+from .._files import check_writable, clear_drafts, held, reason
 from ..algorithms import ALGORITHMS, Explorer
 from ..atlas.atlas import Atlas
 from ..atlas.format import in_words, read
@@ -145,13 +145,15 @@ def explore(
     delta, kind = probability(delta, "delta"), _explorer_class(algorithm)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and not path.is_absolute():
-        path = Path.cwd() / path  # which an environment may change
+        try:
+            path = Path.cwd() / path  # which an environment may change
+        except OSError as problem:
+            raise ValueError(f"{path} cannot be written: there is no current folder, {reason(problem)}.") from None
     if checkpoint_every is not None and path is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
     pace = 10.0 if checkpoint_every is None else real_number(checkpoint_every, "checkpoint_every")
     if path is not None:
         check_writable(path)
-        clear_drafts(path)
     world: World
     if isinstance(env, str) and env in envs.ENVIRONMENTS:
         env, env_args = envs.make(env, **(env_args or {})), None
@@ -221,6 +223,8 @@ def explore(
     name = algorithm if isinstance(algorithm, str) else algorithm.__name__
     end = most if max_episodes is None else max_episodes
     with nullcontext() if path is None else held(path):
+        if path is not None:
+            clear_drafts(path)
         run = _Run(world, explorer, name, epsilon, end, seed, options, path, pace, stop)
         with Progress(progress, epsilon, max_episodes) as show, run.interruptible():
             run.go(show)
@@ -406,6 +410,7 @@ class _Run:
                 warnings.simplefilter("error")  # NumPy's, about numbers that are none
                 self.explorer.restore(state)
                 self.world.restore(progress["world"], atlas.paid, atlas.recording)
+                self.world.check(self.explorer.counts)
             if self.explorer.counts.digest() != atlas.certificate.digest:
                 raise ValueError("the state in it is not that of its counts.")
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeWarning) as problem:

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..setting import shown
 
+MOST_WORK = 1e9  # values times parts
 LONGEST, DEEPEST, MOST_CELLS = 2_000, 60, 10**8
 EXAMPLE = "for example 'state == 30'"
 
@@ -61,12 +62,16 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
     shape = (H, S, A, S) if "next" in names else (H, S, A)
     if np.prod(shape, dtype=float) > MOST_CELLS:
         raise ValueError(f"the reward {shown(text)} has too many values, {shape}: give it as a table.")
+    if np.prod(shape, dtype=float) * sum(1 for _ in ast.walk(tree)) > MOST_WORK:
+        raise ValueError(f"the reward {shown(text)} has too many parts for its {shape} values: give it as a table.")
     axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
     values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))
     values |= {"horizon": np.float64(H), "states": np.float64(S), "actions": np.float64(A)}
     try:
         with np.errstate(all="raise", under="ignore"):
             r = np.asarray(_value(tree.body, values, text), dtype=float)
+    except MemoryError:
+        raise ValueError(f"the reward {shown(text)} takes more memory than there is: give it as a table.") from None
     except FloatingPointError as problem:
         raise ValueError(f"the reward {shown(text)} cannot be computed everywhere: {problem}.") from None
     return np.array(np.broadcast_to(r, shape))

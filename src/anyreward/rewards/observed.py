@@ -160,7 +160,9 @@ class Paid:
         """What an earlier version kept beside the transitions h, s, a and next."""
         values = np.stack([np.asarray(columns[name], dtype=float) for name in PAID], axis=1)
         keys = np.stack([np.asarray(columns[name], dtype=np.int64) for name in ("h", "s", "a", "next")], axis=1)
-        return cls._checked(keys, values, pooled)
+        if (values[keys[:, 0] < 0] != 0).any():  # nothing is paid for a start
+            raise ValueError(f"{DAMAGED} damaged.")
+        return cls._checked(keys[keys[:, 0] >= 0], values[keys[:, 0] >= 0], pooled)
 
     @classmethod
     def _checked(cls, keys: np.ndarray, values: np.ndarray, pooled: bool = False) -> Paid:
