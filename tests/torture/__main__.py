@@ -52,7 +52,7 @@ def main() -> None:
     columns = TextColumn("{task.description:12}"), MofNCompleteColumn(), TimeElapsedColumn()
     running: dict[str, Future[Tally]] = {}
     with Progress(*columns) as bar, ProcessPoolExecutor(os.cpu_count(), context, max_tasks_per_child=1) as pool:
-        tasks = {}
+        tasks, said, done = {}, time.monotonic(), dict.fromkeys(names, 0)
         for name in names:
             tries = max(1, round(ATTACKS[name][1] * given.share))
             tasks[name] = bar.add_task(name, total=None if tries >= ALL else tries)
@@ -61,6 +61,10 @@ def main() -> None:
             while not ticks.empty():
                 name, n = ticks.get()
                 bar.advance(tasks[name], n)
+                done[name] += n
+            if not bar.console.is_terminal and time.monotonic() - said > 60:
+                said = time.monotonic()
+                print(", ".join(f"{name} {number:,}" for name, number in done.items() if number), flush=True)
             time.sleep(0.2)
     tallies = [running[name].result() for name in names]
     for name, tally in zip(names, tallies, strict=True):

@@ -95,7 +95,7 @@ def at_random(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) 
 
     number = 0
     while tally.tries < kills:
-        which = (0, 1, 2, 0, 1, 2, 0, 1, 2, 3)[number % 10]
+        which = (0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 3)[number % 12]
         number += 1
         (kind, arguments, result, resumes), (expected, took) = jobs[which], undisturbed(which)
         name = f"try{number}"
