@@ -13,14 +13,14 @@ Attack = Callable[[int, int, Path, Callable[[int], None]], Tally]
 ALL = 10**5  # as many as there are
 # The number of tries by `make torture`, and in CI. The longest come first.
 ATTACKS: dict[str, tuple[Attack, int, int]] = {
-    "kills": (kills.at_random, 100, 4),
-    "sealed": (forgeries.sealed, 27_000, 300),
+    "kills": (kills.at_random, 60, 3),
+    "sealed": (forgeries.sealed, 27_000, 150),
     "disks": (disks.every_write, ALL, 20),
-    "environments": (environments.misbehaving, 500, 48),
+    "environments": (environments.misbehaving, 300, 48),
     "calls": (kills.at_calls, ALL, 40),
-    "commands": (words.commands, 5_000, 200),
-    "damaged": (forgeries.damaged, 25_000, 300),
-    "sweeps": (words.sweeps, 5_000, 150),
+    "commands": (words.commands, 3_000, 200),
+    "damaged": (forgeries.damaged, 25_000, 200),
+    "sweeps": (words.sweeps, 4_000, 150),
     "rewards": (words.rewards, 20_000, 500),
 }
 

@@ -30,12 +30,11 @@ from ..rewards.observed import Paid
 from ..setting import TERMINALS, Setting, shown, whole_number
 from ..words import plain
 from .calls import Calls
-from .spaces import Binned, Bins, Codec, Indexed, codec
+from .spaces import Binned, Bins, Codec, Indexed, codec, of_sane_size
 
 if TYPE_CHECKING:
     from ..data.counts import Counts
 
-STAYS, ILLEGAL = kernels.table.STAYS, kernels.table.ILLEGAL
 BLOCK = 32  # episodes between two seeds
 
 
@@ -98,8 +97,8 @@ class Simulator:
             limit = time_limit(self.env)
         except Exception as problem:  # they may be properties that compute something
             raise ValueError(f"the spaces of {self.name} cannot be looked at: {in_short(problem)}.") from problem
-        self.observations: Codec = codec(spaces[0], bins, max_states)
-        self.actions: Codec = codec(spaces[1], name="action")
+        self.observations: Codec = of_sane_size(codec(spaces[0], bins, max_states), "observation")
+        self.actions: Codec = of_sane_size(codec(spaces[1], name="action"), "action")
         self.n_states = self.observations.size + (terminal == "end")
         self.n_actions = self.actions.size
         self._masks = known_masks(action_masks, self.observations, self.n_actions)
@@ -292,12 +291,12 @@ class Simulator:
 
     def told(self) -> np.ndarray:
         """What the environment told of its states, as rows for `Counts.declare`: (s A + a, mark)."""
-        A, rows = self.n_actions, []
+        A, rows, table = self.n_actions, [], kernels.table
         if self._masks is None:
             for s in np.flatnonzero(np.frombuffer(self._alive, np.uint8)).tolist():
                 word = self._allowed[s][0] if s in self._allowed else all_legal(A)
-                rows += [(s * A + a, 0 if word[a] else ILLEGAL) for a in range(A)]
-        rows += [(s * A + a, STAYS) for s in self._ended for a in range(A)]
+                rows += [(s * A + a, 0 if word[a] else table.ILLEGAL) for a in range(A)]
+        rows += [(s * A + a, table.STAYS) for s in self._ended for a in range(A)]
         return np.array(rows, np.int64).reshape(-1, 2)
 
     def restore(self, state: dict[str, Any]) -> None:

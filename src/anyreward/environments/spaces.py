@@ -175,13 +175,13 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
     except RecursionError:
         raise ValueError(f"the {name} space is nested too deeply.") from None
     if finite is not None and max_states is None and bins is None:
-        return of_sane_size(finite, name)
+        return finite
     if bins is not None:
         if not isinstance(space, spaces.Box):
             raise ValueError(f"bins are for a Box, but the {name} space is {described(space)}: leave them out.")
-        return of_sane_size(Binned(space, bins), name)
+        return Binned(space, bins)
     if max_states is not None:
-        return of_sane_size(Indexed(max_states), name)
+        return Indexed(max_states)
     if isinstance(space, spaces.Box):
         raise ValueError(
             f"the {name} space is {described(space)}: give bins=, one entry for each of its "
