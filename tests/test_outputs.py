@@ -303,3 +303,20 @@ def test_names_so_long_that_no_draft_fits_beside_them(tmp_path, length):
     result = call(*CHAIN, "--max-episodes", 5, "--out", tmp_path / ("y" * 300))
     assert result.exit_code == 2
     assert "cannot be written" in result.stderr
+
+
+@posix
+def test_a_forked_process_that_ends_leaves_the_lock_of_its_parent_alone(tmp_path):
+    """It runs through the same frames: once, it removed the lock's file, and closed whatever had its number by then."""
+    code = (
+        "import os, sys; from pathlib import Path; from anyreward import _files\n"
+        "path = Path(sys.argv[1]); name = path.parent / '.it.lock'\n"
+        "with _files.held(path):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n        sys.exit(3)\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3\n"
+        "    assert name.exists()\n"
+        "assert not name.exists()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "it")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -77,11 +77,12 @@ def held(path: Path) -> Iterator[None]:
             os.write(lock, said.encode())
         yield
     finally:
-        with suppress(OSError):
-            name.unlink()  # while it is held: whoever has opened it in vain opens it anew
-        LOCKS.discard(lock)
-        with suppress(OSError):
-            os.close(lock)
+        if lock in LOCKS:  # not in a process that was forked meanwhile: the lock is its parent's
+            with suppress(OSError):
+                name.unlink()  # while it is held: whoever has opened it in vain opens it anew
+            LOCKS.discard(lock)
+            with suppress(OSError):
+                os.close(lock)
 
 
 LOCKS: set[int] = set()  # open files that this process has locked
