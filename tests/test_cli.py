@@ -222,3 +222,15 @@ def test_a_discretised_environment_warns_visibly(tmp_path):
     edges = "[[-1, 0, 1], [-1, 0, 1], [-0.1, 0, 0.1], [-1, 0, 1]]"
     call = ("CartPole-v1", "--horizon", 5, "--max-episodes", 20, "--bins", edges, "--out", "pole.atlas", "--quiet")
     assert "assumes that it is Markov" in run(tmp_path, "explore", *call).stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are a POSIX matter")
+def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path):
+    """As in `anyreward info it.atlas | head -1`."""
+    ar.explore(ar.envs.double_chain(5), 4, max_episodes=5).save(tmp_path / "it.atlas")
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([SCRIPT, "info", tmp_path / "it.atlas"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(write)
+    assert "error" not in done.stderr
+    assert "Traceback" not in done.stderr

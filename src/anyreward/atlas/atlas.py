@@ -398,7 +398,7 @@ class Atlas:
         write(self, path, progress, state)
 
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
-        """The recorded episodes as a Minari dataset, if exploration was asked to `record` them; see `data.importers.to_minari`."""
+        """The recorded episodes as a Minari dataset, if exploration was asked to `record` them (`data.importers.to_minari`)."""
         from ..data.importers import to_minari
 
         return to_minari(self, dataset_id, **options)

@@ -90,6 +90,8 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
                 text = str(problem).replace("the same call goes", "the same command with --resume goes")
                 typer.echo(plain(text), err=True)
                 raise typer.Exit(INTERRUPTED) from None
+            except BrokenPipeError:  # nobody reads on: that is no error
+                raise
             except OSError as problem:  # of the output: files have errors of their own
                 with suppress(OSError):
                     typer.echo(f"error: the output cannot be written: {problem.strerror}.", err=True)

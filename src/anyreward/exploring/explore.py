@@ -81,8 +81,8 @@ def explore(
     ----------
     env
         What to explore: a `TabularMDP`, whose transitions are used to simulate and for nothing else; or a Gymnasium
-        environment, the id of one (`"FrozenLake-v1"`), or a function that makes one (see `environments.gymnasium` for what is done to it); or
-        the name of one of ours (`envs.ENVIRONMENTS`, such as `"double-chain"`).
+        environment, the id of one (`"FrozenLake-v1"`), or a function that makes one (`environments.gymnasium` tells what is done
+        to it); or the name of one of ours (`envs.ENVIRONMENTS`, such as `"double-chain"`).
     horizon
         Steps of an episode, H >= 1.
     epsilon
@@ -112,8 +112,8 @@ def explore(
     initial_state
         Where every episode of a Gymnasium environment is known to start. None: that is estimated as well.
     bins, max_states, terminal, action_masks, env_args
-        How a Gymnasium environment becomes a process with numbered states: see `environments.gymnasium.Simulator`. By default nothing is
-        assumed about where episodes end (`terminal="outcome"`) and which actions are legal. `terminal="state"` and
+        How a Gymnasium environment becomes a process with numbered states: see `environments.gymnasium.Simulator`. By default
+        nothing is assumed about where episodes end (`terminal="outcome"`) and which actions are legal. `terminal="state"` and
         `action_masks` say more and need fewer episodes; the data are checked against them, and the certificate prints them.
     step_timeout
         Seconds that a Gymnasium environment may take for one step before the exploration ends with an `EnvironmentFailure`. None:
