@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 import anyreward as ar
-from anyreward.algorithms.index import Index
 from anyreward.certificates.bounds import TightBound
+from anyreward.certificates.error_index import ErrorIndex
 from anyreward.words import interval
 
 H, DELTA = 20, 0.1
@@ -67,7 +67,7 @@ class Adversary:
         n = counts.n().reshape(self.steps, S, A)
         self.q[h, s, a, slot], self.target[h, s, a, slot] = count / n[h, s, a], target
         self.visited = n > 0
-        table = counts._table
+        table = counts.table
         radii = atlas.certificate.bound.kl_radii(counts, DELTA).reshape(-1, A)
         self.c = np.zeros((self.steps, S, A))
         for layer in range(self.steps):
@@ -190,7 +190,7 @@ def main() -> None:
             console.print(
                 f"tight needs {paper / tight:,.0f} times fewer episodes than the paper at 0.1 H (asked for: {asked} {verdict})"
             )
-            exploring = Index(tight_atlas.counts, ar.RFTrajectory(tight_atlas.counts.setting).rule()).policy(0)
+            exploring = ErrorIndex(tight_atlas.counts, ar.RFTrajectory(tight_atlas.counts.setting).rule()).policy(0)
             found = Adversary(tight_atlas).largest(exploring, tight_atlas.counts.model(), tries)
             console.print(
                 f"price of the balls: error bound {tight_atlas.error_bound:.4f}, an adversary inside them reaches {found:.4f} "

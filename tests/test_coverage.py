@@ -235,7 +235,7 @@ def test_the_events_of_transfer_hold_at_every_episode(alike):
                 n[h, states[t, h + 1]] += 1
                 visits = n[h].sum()
                 kl = sum(k * math.log(k / visits / q) for k, q in zip(n[h], laws[h], strict=True) if k)
-                psi = radii[counts._table.node_of[h, 0]] * visits - level
+                psi = radii[counts.table.node_of[h, 0]] * visits - level
                 largest[run, h] = max(largest[run, h], kl - psi)
     for delta in DELTAS:
         assert ((largest > math.log(1 / delta)).sum(axis=0) <= allowed(delta)).all()

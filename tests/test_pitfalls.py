@@ -125,7 +125,7 @@ def test_the_expectation_is_under_the_empirical_model():
 
     assert chain(reach=p[0]) < 0.97 * error  # under the truth: false
     assert chain(reach=p_hat[0]) > error
-    table = counts._table
+    table = counts.table
     radii, tv = np.zeros(len(table.n)), np.ones(len(table.n))  # no TV charges: the KL chain alone
     radii[table.node_of[0, 0]], radii[table.node_of[1, 0]] = c0, c1
     details = GivenRadii(radii, tv).details(counts, 0.1)

@@ -164,10 +164,10 @@ def test_counts_come_back_in_the_order_of_discovery(kind, transfer):
     assert again.episodes == counts.episodes
     assert again.until_booking == counts.until_booking
     assert identical(again.state(), counts.state())
-    used = int(counts._table.used[0])
+    used = int(counts.table.used[0])
     for name in ("state", "following"):
-        np.testing.assert_array_equal(getattr(again._table, name)[:used], getattr(counts._table, name)[:used])
-    np.testing.assert_array_equal(again._table.head, counts._table.head)
+        np.testing.assert_array_equal(getattr(again.table, name)[:used], getattr(counts.table, name)[:used])
+    np.testing.assert_array_equal(again.table.head, counts.table.head)
     if transfer and not setting.stationary:
         assert again._pool.columns().keys() == counts._pool.columns().keys()
         for name, column in counts._pool.columns().items():

@@ -70,7 +70,7 @@ def extreme_in_balls(atlas, policy, R, sign, tries, rng):
     """The extreme value of a policy over random models inside the balls, mass on unseen successors included."""
     counts, setting = atlas.counts, atlas.counts.setting
     radii = atlas.certificate.bound.kl_radii(counts, 0.1, last_step=True)
-    table, best = counts._table, -np.inf
+    table, best = counts.table, -np.inf
     columns = counts.columns()
     p_hat = np.zeros((H, S, A, S))
     move = columns["h"] >= 0

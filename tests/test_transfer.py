@@ -83,7 +83,7 @@ def test_predictions_are_probabilities():
             one_more = counts.copy()
             flows = np.array([[1, *pair, x, 1]])
             before = evidence(one_more).get((1, *pair, x), 0.0)
-            one_more._record(flows)
+            one_more.add_flows(flows)
             law[x] = math.exp(evidence(one_more)[1, *pair, x] - before)
         assert law.sum() == pytest.approx(1.0, abs=1e-12)
 
@@ -96,9 +96,9 @@ def test_every_way_to_take_in_episodes_scores_them(replan):
     rng = np.random.default_rng(0)
     while explorer.episodes < 500:
         explorer.advance(mdp, rng, 500 - explorer.episodes, 0.0)
-    table, counts = explorer.counts._table, explorer.counts
+    table, counts = explorer.counts.table, explorer.counts
     assert counts.transfer
-    pool, total = counts._pool._table, counts.n()
+    pool, total = counts._pool.table, counts.n()
     booked = table.booked[: table.used[1]].sum()
     assert pool.n.sum() == booked <= total.sum()
     # The transitions of a pair, over all steps, cost no less than the best prediction in hindsight would have.
@@ -182,7 +182,7 @@ def test_scores_of_rows_that_are_nearly_deterministic_keep_their_digits(episodes
         times.append(explorer.episodes)
     assert all(b >= max(a + 1, math.ceil(1.03 * a)) for a, b in itertools.pairwise(times[:-1]))  # booked each time
     counts = explorer.counts
-    table, scores = counts._table, counts.scores()
+    table, scores = counts.table, counts.scores()
     row = int(table.node_of[0, 0])
     n = float(table.n[row])
     assert n == episodes

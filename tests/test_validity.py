@@ -38,7 +38,7 @@ def random_counts(rng, setting, empty=0.1):
 
 def random_balls(rng, counts, most=None):
     """KL radii of a random size, which may differ much from row to row, with their exact TV radii."""
-    table, S = counts._table, counts.setting.n_states
+    table, S = counts.table, counts.setting.n_states
     scale, spread = rng.uniform(-8, 0), rng.uniform(0, 2)
     c, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
     for row in np.flatnonzero(table.n):

@@ -274,7 +274,7 @@ def dense(counts):
 
 def per_row(counts, values):
     """What the kernels keep for the rows of the table, as (H, S, A); 0 without data."""
-    setting, node_of = counts.setting, counts._table.node_of
+    setting, node_of = counts.setting, counts.table.node_of
     H, S, A = setting.horizon, setting.n_states, setting.n_actions
     nodes = np.broadcast_to(node_of, (H + 1, S))[:H] if setting.stationary else node_of[:H]
     rows = nodes[..., None].astype(int) * A + np.arange(A)

@@ -161,6 +161,11 @@ class Setting:
         return 1 if self.stationary else self.horizon + 1
 
     @property
+    def planes(self) -> int:
+        """How many separate values a state of the counts has in an index: H + 1 when the steps are pooled, or 1."""
+        return self.horizon + 1 if self.stationary else 1
+
+    @property
     def sigma(self) -> np.ndarray:
         """sigma_k = 1 + gamma + ... + gamma^(k-1) for k = 0 ... H: the largest value of k steps."""
         return np.concatenate([[0.0], np.cumsum(self.discount ** np.arange(self.horizon))])

@@ -11,6 +11,7 @@ from math import ceil, e, log, sqrt
 
 import numpy as np
 
+from .certificates.thresholds import log_laws, paper_beta
 from .setting import Setting, positive, probability, real_number, shown
 
 RF_UCRL, BPI_UCRL = 144.0, 64.0  # the constants in front of (1 + sqrt(2))^2 in Theorem 1 and in Theorem 2
@@ -27,8 +28,7 @@ def beta(n: float, setting: Setting, delta: float) -> float:
     A random start is one law more. S - 1 is one less than the outcomes that a transition can have (`Setting.n_outcomes`); if it
     is 0, so is the second term.
     """
-    m = setting.n_outcomes - 1
-    return _first_term(setting, delta) + (m * log(e * (1 + n / m)) if m else 0.0)
+    return float(paper_beta(n, setting, delta))
 
 
 def inversion(a: float, b: float, c: float, d: float, gap: float) -> float:
@@ -79,7 +79,7 @@ def tau_bound(setting: Setting, epsilon: float, delta: float, algorithm: str = "
     discounted; when stationary there is H instead, as the visits of the H steps count together.
     """
     C, m = _constant(setting, epsilon, algorithm), setting.n_outcomes - 1
-    first = _first_term(setting, delta)
+    first = log_laws(setting, delta)
     return inversion(first, m, e, e * _visits(setting) / m, 1 / sqrt(C)) if m else C * first
 
 
@@ -95,7 +95,7 @@ def tau_printed(setting: Setting, epsilon: float, delta: float, algorithm: str =
     if m == 0:
         raise ValueError("n_states is 1: the printed bound divides by S - 1; use tau_bound.")
     C = _constant(setting, epsilon, algorithm, setting.horizon**3 if setting.stationary else None)
-    first = _first_term(setting, delta)
+    first = log_laws(setting, delta)
     inner = C * sqrt(H) * (first + m * (sqrt(e) + sqrt(H * e / m)))
     return C * (first + 2 * m * log(inner) + m)
 
@@ -117,10 +117,6 @@ def _constant(setting: Setting, epsilon: float, algorithm: str, power: float | N
         power = top**2 * setting.horizon if setting.stationary else top**4
     leading = (RF_UCRL if algorithm == "rf-ucrl" else BPI_UCRL) * (1 + sqrt(2)) ** 2
     return leading * power * setting.n_states * setting.n_actions / positive(epsilon, "epsilon") ** 2
-
-
-def _first_term(setting: Setting, delta: float) -> float:
-    return log(2 * setting.n_rows / probability(delta, "delta"))
 
 
 def _visits(setting: Setting) -> int:

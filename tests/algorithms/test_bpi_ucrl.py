@@ -23,7 +23,7 @@ FALSE_ALARM = 1e-7  # of each statistical test here
 def indices(explorer):
     """Q_lo and Q_up of the explorer, (H, S, A), nan where a state has no data."""
     H, S, A = explorer.setting.horizon, explorer.setting.n_states, explorer.setting.n_actions
-    node_of, sides = explorer.counts._table.node_of, explorer._sides
+    node_of, sides = explorer.counts.table.node_of, explorer._values.sides
     Q_lo, Q_up = np.full((2, H, S, A), np.nan)
     for h, s in np.ndindex(H, S):
         node, plane = int(node_of[min(h, len(node_of) - 1), s]), min(h, len(sides.V) - 1)
@@ -374,9 +374,9 @@ def test_observed_rewards_of_pooled_steps_cannot_depend_on_the_step():
 def test_nothing_is_learnt_from_refused_rewards(rewards, paid):
     explorer = ar.BPIUCRL(random_mdp(3, 2, seed=0).setting(3), rewards=rewards)
     explorer.tell([0, 1, 2, 0], [0, 1, 0], [0.5, 0.25, 1.0])
-    before = explorer.counts.digest(), explorer.interval, explorer._known.total.sum(), explorer.ask().tolist()
+    before = explorer.counts.digest(), explorer.interval, explorer._values.rewards.total.sum(), explorer.ask().tolist()
     with pytest.raises(ValueError, match=r"rewards|reshape|convert"):
         explorer.tell([0, 1, 2, 0], [0, 1, 0], paid)
     with pytest.raises(ValueError, match="states"):
         explorer.tell([0, 1, 3, 0], [0, 1, 0], [0.5, 0.5, 0.5])
-    assert (explorer.counts.digest(), explorer.interval, explorer._known.total.sum(), explorer.ask().tolist()) == before
+    assert (explorer.counts.digest(), explorer.interval, explorer._values.rewards.total.sum(), explorer.ask().tolist()) == before

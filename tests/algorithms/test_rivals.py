@@ -44,7 +44,7 @@ def counts_of(explorer):
 
 def node_values(explorer, values, blank):
     """An index of nodes, (H, S); `blank` without data."""
-    setting, node_of = explorer.setting, explorer.counts._table.node_of
+    setting, node_of = explorer.setting, explorer.counts.table.node_of
     out = np.full((setting.horizon, setting.n_states), float(blank))
     for h, s in np.ndindex(out.shape):
         node = int(node_of[min(h, len(node_of) - 1), s])
@@ -245,7 +245,7 @@ def phased(name, setting, r, delta=0.2, **options):
 def both_sides(explorer):
     """Q_up and Q_lo, (H, S, A), nan where there was no data when the phase began."""
     H, S, A = explorer.setting.horizon, explorer.setting.n_states, explorer.setting.n_actions
-    node_of, sides = explorer.counts._table.node_of, explorer._sides
+    node_of, sides = explorer.counts.table.node_of, explorer._values.sides
     out = np.full((2, H, S, A), np.nan)
     for h, s in np.ndindex(H, S):
         node, plane = int(node_of[min(h, len(node_of) - 1), s]), min(h, len(sides.V) - 1)
@@ -305,7 +305,7 @@ def test_ucrl2_counts_its_transitions_from_1(stationary):
     setting = ar.Setting(n_states=S, n_actions=A, horizon=3, stationary=stationary)
     explorer = ar.ALGORITHMS["ucrl2"](setting, np.zeros(S), delta=delta)
     explorer.tell([0, 1, 2, 3], [0, 1, 0])
-    n, radius = explorer.counts._table.n, explorer._sides.radius
+    n, radius = explorer.counts.table.n, explorer._values.sides.radius
     assert n.sum() == 4  # each of 3 pairs once, and the start
     np.testing.assert_allclose(radius[n > 0], slow.ucrl2_radius(1, S, A, 4, delta), rtol=1e-12)
 
@@ -317,9 +317,9 @@ def test_the_policy_of_ucrl_stays_within_a_phase():
         before, changes = explorer.ask(), 0
         for _ in range(1500):
             explorer.tell(*mdp.rollout(before, seed=rng))
-            after, started = explorer.ask(), explorer._started[explorer.counts._table.n > 0]
+            after, started = explorer.ask(), explorer._started[explorer.counts.table.n > 0]
             changes += (after != before).any()
-            now = explorer.counts._table.n[explorer.counts._table.n > 0]
+            now = explorer.counts.table.n[explorer.counts.table.n > 0]
             assert (now[1:] < 2 * np.maximum(1, started[1:])).all()  # or another phase would have begun; 0 is the start draw
             before = after
         assert changes < 60

@@ -31,7 +31,7 @@ class GivenRadii(TightBound):
 
 def random_radii(counts, seed, low=-12.0, high=0.0):
     """A KL radius for each row, and a TV radius around Pinsker's: so that all three ways to charge a row are used."""
-    rng, size = np.random.default_rng(seed), len(counts._table.n)
+    rng, size = np.random.default_rng(seed), len(counts.table.n)
     c = np.exp(rng.uniform(low, high, size))
     return c, np.minimum(1.0, np.sqrt(c / 2) * np.exp(rng.uniform(-2.0, 2.0, size)))
 
@@ -41,7 +41,7 @@ def two_states(H, c=0.01, tau=1.0, discount=1.0):
     setting = ar.Setting(n_states=2, n_actions=1, horizon=H, initial_state=0, discount=discount)
     states = np.array([[0, *path] for path in itertools.product([0, 1], repeat=H)])
     counts = ar.Counts.from_episodes(states, np.zeros((len(states), H), int), setting)
-    size = len(counts._table.n)
+    size = len(counts.table.n)
     return counts, GivenRadii(np.full(size, c), np.full(size, tau))
 
 
@@ -211,7 +211,7 @@ def test_discounts_that_underflow(arrival_rewards, random_start):
         )  # fmt: skip
         rows = {"h": [-1, 0, 0, 0, 0], "s": [0, 0, 0, 1, 1], "a": [0] * 5, "next": [0, 0, 1, 0, 1], "count": [10, 5, 5, 5, 5]}
         counts = ar.Counts.from_columns(setting, rows)
-        size = len(counts._table.n)
+        size = len(counts.table.n)
         values.append(GivenRadii(np.full(size, 1e-4), np.ones(size))(counts, 0.1))
     first = random_start + arrival_rewards  # laws that stand behind the first reward
     expected = sum(0.5**j * math.sqrt((j + first) * 1e-4 / 2) for j in range(60))

@@ -15,15 +15,41 @@ second is taken on trust. No discount.
 
 from __future__ import annotations
 
-from math import inf, log
-from typing import Any
+from math import e, inf, log, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import kernels
+from ..kernels.formulas import Ahead, Row, mean, mean_and_variance
 from ..rewards.forms import Reward
 from ..setting import Setting
-from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted
+from .explorer import RewardedExplorer, only_undiscounted
+from .optimistic import OptimisticExplorer
+
+
+class BPIUCBVIIndex(NamedTuple):
+    """Q_up, Q_lo and G."""
+
+    scale: float
+    log_laws: float  # log(3 S A H / delta)
+    S: float
+    H: float
+
+    def bonus(self, n: float) -> tuple[float, float]:
+        growth = log(8.0 * e * (n + 1.0))
+        beta, beta_star = self.log_laws + self.S * growth, self.log_laws + growth
+        return self.scale * self.H * self.H * beta / n, self.scale * sqrt(beta_star / n)
+
+    def blank(self, h: int, r: float) -> tuple[float, float, float]:
+        return self.H, 0.0, self.H
+
+    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+        H = self.H
+        up, variance = mean_and_variance(ahead, ahead.V)
+        lo, spread = mean(ahead, ahead.V_lo), row.root * sqrt(variance)
+        b = 3.0 * spread + 14.0 * row.bonus + (up - lo) / H
+        g = 6.0 * spread + 36.0 * row.bonus + (1.0 + 3.0 / H) * mean(ahead, ahead.G)
+        return min(H, r + b + up), max(0.0, r - b + lo), min(H, g)
 
 
 class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
@@ -38,10 +64,9 @@ class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
         only_undiscounted(setting, "BPI-UCBVI")
         super().__init__(setting, reward, **options)
 
-    def rule(self) -> kernels.optimism.Rule:
-        setting = self.setting
-        laws = setting.n_outcomes * setting.n_actions * setting.horizon
-        return self._rule_of(kernels.optimism.UCBVI_BPI, log(3 * laws / self.delta))
+    def rule(self) -> BPIUCBVIIndex:
+        S, A, H = self.setting.n_outcomes, self.setting.n_actions, self.setting.horizon
+        return BPIUCBVIIndex(float(self.scale), log(3 * S * A * H / self.delta), float(S), float(H))
 
     @property
     def recommendation(self) -> np.ndarray:

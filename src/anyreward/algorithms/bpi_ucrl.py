@@ -28,24 +28,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
-from .._checks import checked_array
 from ..certificates.bounds import PaperBound, TightBound, bound_options, relevant_laws
 from ..certificates.certificate import OBSERVED, Certificate, fingerprint
 from ..certificates.intervals import Robust
-from ..data.counts import Counts, grown
+from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..setting import Setting, shown
 from .explorer import Explorer
+from .value_bounds import REWARDS, ValueBounds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..data.tabular import TabularMDP
 
-REWARDS = ("known", "observed", "random")
 CHUNK = 1_000
-ROWS = ("Q", "Q_lo", "u", "radius", "dirty")  # arrays with an entry for each row; the others have one for each node
-KEPT = ("Q", "Q_lo", "V_lo", "u", "radius", "dirty", "moved")
 
 
 class BPIUCRL(Explorer):
@@ -96,14 +93,13 @@ class BPIUCRL(Explorer):
                 )
         if not self.clip:
             raise ValueError(f"clip does not suit {type(self).__name__}, which clips nothing: leave it out.")
-        self._news = 0
         if rewards not in REWARDS:
             raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         if reward is None and rewards == "known":
             raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='observed' or rewards='random'.")
         if ties not in ("random", "first"):
             raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
-        S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
+        S, A = setting.n_outcomes, setting.n_actions
         self.rewards = rewards
         self.reward = None if reward is None else reward_of_setting(reward, setting, (0.0, 1.0))
         self._on_arrival = isinstance(self.reward, ArrivalReward)
@@ -133,34 +129,7 @@ class BPIUCRL(Explorer):
             self._plan_everywhere()
             return
         known = self._pay if rewards == "known" else np.zeros((0, S, A))
-        N = len(self.counts._table.state)
-        planes = H + 1 if setting.stationary else 1
-        self._sides = kernels.bpi.Sides(
-            Q=np.zeros((planes, N * A)),
-            V=np.zeros((planes, N)),
-            settled=np.zeros((planes, N), np.uint8),
-            Q_lo=np.zeros((planes, N * A)),
-            V_lo=np.zeros((planes, N)),
-            u=np.zeros((2, planes, N * A)),
-            far=np.zeros((2, H + 1)),
-            radius=np.zeros(N * A),
-            dirty=np.zeros((planes, N * A), np.uint8),
-            moved=np.zeros((planes, N), np.uint8),
-        )
-        self._known = kernels.bpi.Rewards(
-            kind=REWARDS.index(rewards),
-            known=known,
-            peak=known.max(axis=2),
-            order=np.argsort(known.max(axis=2), axis=1, kind="stable"),
-            least=known.min(axis=2),
-            order_least=np.argsort(known.min(axis=2), axis=1, kind="stable"),
-            total=np.zeros(N * A),
-            up=np.ones(N * A),
-            lo=np.zeros(N * A),
-        )
-        self._constants = self._make_constants()
-        self._scratch = np.zeros(H + 1, np.uint32), np.zeros(H, np.uint32), np.zeros(H), np.zeros(S)
-        kernels.bpi.sweep(self.counts._table, self._sides, self._known, self._constants, self._scratch[3])
+        self._values = ValueBounds(self.counts, self._make_constants(), rewards, known)
 
     def _plan_everywhere(self) -> None:
         """For rewards on arrival: both bounds of all states, by robust planning. Slower than following what was visited."""
@@ -168,7 +137,7 @@ class BPIUCRL(Explorer):
         radii = self.bound.kl_radii(self.counts, self.delta, last_step=True)
         robust = Robust(self.counts, radii, self.bound.most_successors(self.setting), self.reward)
         (self._Q_up, up), (self._Q_lo, lo) = robust.best(kernels.robust.UPPER), robust.best(kernels.robust.LOWER)
-        self._ends = up, lo
+        self._ends, self._news = (up, lo), self.counts.news
 
     def _make_constants(self) -> Any:
         setting, delta = self.setting, self.delta
@@ -193,35 +162,20 @@ class BPIUCRL(Explorer):
             l1=False,
         )
 
-    def _fit(self) -> None:
-        """Lets the arrays follow the table."""
-        N, A = len(self.counts._table.state), self.setting.n_actions
-        if self._sides.V.shape[1] < N:
-            self._sides = self._sides._replace(
-                **{k: grown(v, N * A if k in ROWS else N) for k, v in self._sides._asdict().items() if k != "far"}
-            )
-            total, up, lo = (grown(rows, N * A) for rows in (self._known.total, self._known.up, self._known.lo))
-            up[len(self._known.up) :] = 1.0
-            self._known = self._known._replace(total=total, up=up, lo=lo)
-
     def _catch_up(self) -> None:
         """Brings the bounds up to date with what was declared since they were computed."""
-        if self.counts.news != self._news:
-            self._news = self.counts.news
-            self._renew()
-
-    def _renew(self) -> None:
         if self._on_arrival:
-            self._plan_everywhere()
-        else:
-            kernels.bpi.sweep(self.counts._table, self._sides, self._known, self._constants, self._scratch[3])
+            if self.counts.news != self._news:
+                self._plan_everywhere()
+        elif self._values.has_news():
+            self._values.sweep()
 
     def ask(self) -> np.ndarray:
         """The policy that is greedy for the upper values, (H, S)."""
         self._catch_up()
         if self._on_arrival:
             return kernels.greedy.greedy_of(self._Q_up, np.uint64(self._episode_key))
-        return self._policy(self._sides.Q, self._sides.V, self._episode_key)
+        return self._values.policy(False, self._episode_key)
 
     @property
     def recommendation(self) -> np.ndarray:
@@ -229,15 +183,7 @@ class BPIUCRL(Explorer):
         self._catch_up()
         if self._on_arrival:
             return self._Q_lo.argmax(axis=2)
-        return self._policy(self._sides.Q_lo, self._sides.V_lo, 0)
-
-    def _policy(self, Q: np.ndarray, V: np.ndarray, key: int) -> np.ndarray:
-        greedy = kernels.greedy.Greedy(Q, V, self._sides.settled, np.zeros(self.setting.horizon + 1))
-        node_of, prior, illegal = self.counts._table.node_of, self._known.known, self.counts.illegal
-        if len(illegal) and len(prior):  # where there is no data, the best legal action
-            prior = prior.copy()
-            prior[:, : len(illegal)][:, illegal] = -1.0
-        return kernels.greedy.policy(greedy, prior, self.setting.n_actions, node_of, self.setting.horizon, np.uint64(key))
+        return self._values.policy(True, 0)
 
     @property
     def _episode_key(self) -> int:
@@ -253,62 +199,18 @@ class BPIUCRL(Explorer):
     def state(self) -> dict[str, np.ndarray]:
         self._catch_up()
         state = super().state()
-        if self._on_arrival:
-            return state
-        N, A = int(self.counts._table.used[0]), self.setting.n_actions
-        kept = {name: getattr(self._sides, name)[..., : N * A if name in ROWS else N].copy() for name in KEPT}
-        paid = {name: getattr(self._known, name)[: N * A].copy() for name in ("total", "up", "lo")}
-        settled = self._sides.settled[:, :N].copy()
-        return {**state, **kept, **paid, "far": self._sides.far.copy(), "settled": settled}
+        return state if self._on_arrival else {**state, **self._values.state()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
-        self._news = self.counts.news
         if self._on_arrival:
             self._plan_everywhere()
             return
-        self._fit()
-        N, A, sides = int(self.counts._table.used[0]), self.setting.n_actions, self._sides
-        for array in (*sides, self._known.total, self._known.lo):  # whatever was there before
-            array[...] = 0
-        self._known.up[:] = 1.0
-        places = [(getattr(sides, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
-        places += [(getattr(self._known, name)[: N * A], name) for name in ("total", "up", "lo")]
-        for place, name in [*places, (sides.far, "far")]:
-            limits = (0.0, float(self.setting.sigma[-1]) * (1 + 1e-9)) if name == "far" else ()
-            place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are", *limits)
-        settled = checked_array(state["settled"], np.uint8, (len(sides.V), N), "its indices are")
-        kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, settled)
-        self._verify()
-
-    def _verify(self) -> None:
-        """Raises if bounds that were taken from a file are not those of the counts: all of them are computed anew."""
-        table, sides, known, n = self.counts._table, self._sides, self._known, self.counts._table.n
-        delta = self.delta / 2 if self.rewards == "random" else self.delta
-        radius = self.bound.kl_radii(self.counts, delta)
+        self._values.restore(self.counts, state)
+        radii = self.bound.kl_radii(self.counts, self.delta / 2 if self.rewards == "random" else self.delta)
         if not relevant_laws(self.setting):  # nothing depends on them
-            radius = np.maximum(0.0, sides.radius)
-        fresh = sides._replace(**{name: np.zeros_like(array) for name, array in sides._asdict().items()})
-        fresh.radius[:] = radius
-        mean = np.divide(known.total, n, out=np.zeros(len(n)), where=n > 0)
-        right = np.allclose(sides.radius, radius, rtol=1e-9, atol=1e-12) and bool(((mean >= 0) & (mean <= 1 + 1e-9)).all())
-        if self.rewards != "known" and right:
-            lo, up, level = np.zeros(len(n)), np.ones(len(n)), self._constants.reward_level
-            for row in np.flatnonzero(n[self.setting.n_actions :]) + self.setting.n_actions:
-                x = min(1.0, mean[row])
-                lo[row], up[row] = (x, x) if self.rewards == "observed" else kernels.radii.kl_interval(x, float(n[row]), level)
-            right = np.allclose(known.lo, lo, atol=1e-9) and np.allclose(known.up, up, atol=1e-9)
-        kernels.bpi.sweep(table, fresh, known, self._constants, self._scratch[3])
-        slack = 1e-8 * float(self.setting.sigma[-1])
-        pairs = (
-            (sides.V, fresh.V),
-            (sides.V_lo, fresh.V_lo),
-            (sides.far, fresh.far),
-            (sides.Q, fresh.Q),
-            (sides.Q_lo, fresh.Q_lo),
-        )
-        if not right or not all(np.allclose(one, two, rtol=0.0, atol=slack) for one, two in pairs):
-            raise ValueError("its bounds are not those of its counts.")
+            radii = np.maximum(0.0, self._values.sides.radius)
+        self._values.check(radii)
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""
@@ -318,15 +220,11 @@ class BPIUCRL(Explorer):
             self.counts.add_episodes(states, actions)
             self._plan_everywhere()
             return
-        nodes, _, _, g = self._scratch
+        values = self._values
         for i in range(0, len(states), 64):
             part = slice(i, i + 64)
-            self.counts.reserve(64 * states.shape[1])
-            self._fit()
-            kernels.bpi.learn(
-                self.counts._table, self._sides, self._known, self._constants,
-                states[part], actions[part], np.ascontiguousarray(paid[part]), nodes, g,
-            )  # fmt: skip
+            payments = np.ascontiguousarray(paid[part])
+            kernels.bpi.learn(*values.parts, states[part], actions[part], payments, values.nodes, values.gaps)
 
     def _checked_rewards(self, rewards: ArrayLike | None, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Observed rewards as (B, H), in [0, 1] and, unless they are random, always the same for a pair."""
@@ -346,8 +244,8 @@ class BPIUCRL(Explorer):
             b, h = (int(i) for i in wrong[0])
             raise ValueError(f"rewards[{b}, {h}] is {paid[b, h]:g}: it has to be in [0, 1].")
         if self.rewards == "observed":
-            table, A = self.counts._table, self.setting.n_actions
-            b, h = (int(i) for i in kernels.bpi.contradiction(table, self._known.up, A, states, actions, paid))
+            table, A = self.counts.table, self.setting.n_actions
+            b, h = (int(i) for i in kernels.bpi.contradiction(table, self._values.rewards.up, A, states, actions, paid))
             if b >= 0:
                 raise ValueError(
                     f"rewards[{b}, {h}] is {paid[b, h]:g}, but state {states[b, h]} with action {actions[b, h]} paid something "
@@ -362,11 +260,10 @@ class BPIUCRL(Explorer):
         if self._on_arrival:
             super().advance(mdp, rng, episodes, goal)
             return self.error_bound <= goal
-        self.counts.reserve(64 * (self.setting.horizon + 1))
-        self._fit()
+        values = self._values
         kernels.bpi.run(
-            mdp.model, self.counts._table, self._sides, self._known, self._constants, self._pay, np.uint64(self._seed_key),
-            rng, min(episodes, CHUNK), 2 * goal - self._slack, *self._scratch,
+            mdp.model, *values.parts, self._pay, np.uint64(self._seed_key), rng, min(episodes, CHUNK), 2 * goal - self._slack,
+            values.nodes, values.actions, values.payments, values.gaps,
         )  # fmt: skip
         return self.error_bound <= goal
 
@@ -380,23 +277,8 @@ class BPIUCRL(Explorer):
         """Certified bounds from the start: lower <= value of the recommendation <= optimum <= upper."""
         self.bound.check(self.counts)
         self._catch_up()
-        if self._on_arrival:
-            up, lo = self._ends
-        else:
-            start = -1 if self.setting.initial_state is None else self.setting.initial_state
-            up, lo = kernels.bpi.start_values(self.counts._table, self._sides, self._constants, start, self._scratch[3])
-            if np.isnan(up):  # nothing was played yet
-                up, lo = self._blind()
+        up, lo = self._ends if self._on_arrival else self._values.at_the_start()
         return max(0.0, lo - self._slack / 2), min(float(self.setting.sigma[-1]), up + self._slack / 2)
-
-    def _blind(self) -> tuple[float, float]:
-        s, far = self.setting.initial_state, self._sides.far[:, 1] * self.setting.discount
-        if self.rewards != "known":
-            return 1.0 + far[0], far[1]
-        assert s is not None  # else the start has bounds of its own
-        illegal = self.counts.illegal
-        pay = self._pay[0, s] if not len(illegal) else self._pay[0, s][~illegal[s]]
-        return float(pay.max()) + far[0], float(pay.min() if self.counts.is_unsure(s) else pay.max()) + far[1]
 
     @property
     def own_epsilon(self) -> float | None:

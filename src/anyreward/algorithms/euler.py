@@ -16,13 +16,41 @@ discount.
 
 from __future__ import annotations
 
-from math import log
-from typing import Any
+from math import log, sqrt
+from typing import Any, NamedTuple
 
-from .. import kernels
+import numpy as np
+
+from ..kernels.formulas import Ahead, Row, mean_and_variance, mean_square_gap
 from ..rewards.forms import Reward
 from ..setting import Setting, shown
-from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
+from .explorer import RewardedExplorer, only_undiscounted, transitions
+from .optimistic import OptimisticExplorer
+
+
+class EULERIndex(NamedTuple):
+    """Q_up and Q_lo."""
+
+    scale: float
+    L: float
+    H: float
+    B_p: float
+    most: np.ndarray  # (H,) float64: H - h
+
+    def bonus(self, n: float) -> tuple[float, float]:
+        H, L = self.H, self.L
+        additive = H * L / (3.0 * max(1.0, n - 1.0)) + (4.0 * H * L / 3.0 + self.B_p) / n
+        return self.scale * additive, self.scale * sqrt(2.0 * L / n)
+
+    def blank(self, h: int, r: float) -> tuple[float, float, float]:
+        return self.most[h], 0.0, self.H
+
+    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+        up, var_up = mean_and_variance(ahead, ahead.V)
+        lo, var_lo = mean_and_variance(ahead, ahead.V_lo)
+        b = row.bonus + row.root * sqrt(mean_square_gap(ahead, ahead.V, ahead.V_lo))
+        q = min(self.most[h], r + up + b + row.root * sqrt(var_up))
+        return q, max(0.0, r + lo - b - row.root * sqrt(var_lo)), self.H
 
 
 class EULER(OptimisticExplorer, RewardedExplorer):
@@ -45,6 +73,7 @@ class EULER(OptimisticExplorer, RewardedExplorer):
     status = "no certificate"
     reference = "Zanette & Brunskill 2019"
     needs_budget = True
+    lower_at_policy = True
 
     def __init__(
         self, setting: Setting, reward: Reward = None, *, budget: int | None = None, variant: str = "repaired", **options: Any
@@ -55,8 +84,9 @@ class EULER(OptimisticExplorer, RewardedExplorer):
         self.variant, self.transitions = variant, transitions(budget, setting, "EULER")
         super().__init__(setting, reward, **options)
 
-    def rule(self) -> kernels.optimism.Rule:
-        setting, repaired = self.setting, self.variant == "repaired"
-        states = setting.n_outcomes * (setting.horizon if repaired or not setting.stationary else 1)
-        level = log(4 * states * setting.n_actions * self.transitions / (self.delta / 7))
-        return self._rule_of(kernels.optimism.EULER, level, variant=repaired)
+    def rule(self) -> EULERIndex:
+        setting, repaired, H = self.setting, self.variant == "repaired", float(self.setting.horizon)
+        S = setting.n_outcomes * (setting.horizon if repaired or not setting.stationary else 1)
+        L = log(4 * S * setting.n_actions * self.transitions / (self.delta / 7))
+        B_p = 2.0 * H * L if repaired else H * sqrt(2.0 * L)
+        return EULERIndex(float(self.scale), L, H, B_p, H - np.arange(setting.horizon))

@@ -23,15 +23,38 @@ was derived.
 
 from __future__ import annotations
 
-from math import inf, log, pi
-from typing import Any
+from math import inf, log, pi, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import kernels
+from ..kernels.formulas import Ahead, Row, mean
 from ..rewards.forms import Reward
 from ..setting import Setting
-from .optimistic import OptimisticExplorer, RewardedExplorer
+from .explorer import RewardedExplorer
+from .optimistic import OptimisticExplorer
+
+
+class EvenDarIndex(NamedTuple):
+    """Q_up and Q_lo."""
+
+    scale: float
+    level: float  # log(pi^2 S A (H-1) / (3 delta))
+    discount: float
+    weight: np.ndarray  # (H,) float64: gamma sigma_{H-1-h}
+
+    def bonus(self, n: float) -> tuple[float, float]:
+        return self.scale * sqrt((self.level + 2.0 * log(n)) / (2.0 * n)), 0.0
+
+    def blank(self, h: int, r: float) -> tuple[float, float, float]:
+        return r + self.weight[h], r, 0.0
+
+    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+        most, gamma = r + self.weight[h], self.discount
+        if h == len(self.weight) - 1:  # nothing comes after the last step
+            return most, r, 0.0
+        e = self.weight[h] * row.bonus
+        return min(most, r + gamma * mean(ahead, ahead.V) + e), max(r, r + gamma * mean(ahead, ahead.V_lo) - e), 0.0
 
 
 class EvenDar(OptimisticExplorer, RewardedExplorer):
@@ -46,10 +69,11 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
     def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
         super().__init__(setting, reward, **options)
 
-    def rule(self) -> kernels.optimism.Rule:
+    def rule(self) -> EvenDarIndex:
         setting = self.setting
         laws = setting.n_outcomes * setting.n_actions * max(1, setting.horizon - 1)
-        return self._rule_of(kernels.optimism.EVEN_DAR, log(pi**2 * laws / (3 * self.delta)))
+        weight = setting.discount * setting.sigma[:-1][::-1]
+        return EvenDarIndex(float(self.scale), log(pi**2 * laws / (3 * self.delta)), setting.discount, weight)
 
     def _blank(self) -> np.ndarray:
         return self._reward + self.setting.discount * self.setting.sigma[:-1][::-1, None, None]

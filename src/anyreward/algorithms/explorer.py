@@ -11,7 +11,8 @@ import numpy as np
 from ..certificates.bounds import Bound, PaperBound, as_bound
 from ..certificates.certificate import Certificate, certify
 from ..data.counts import Counts
-from ..setting import Setting, probability, real_number
+from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
+from ..setting import Setting, probability, real_number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,3 +166,34 @@ class Explorer(ABC):
     def error_bound(self) -> float:
         """The bound on the value error of every policy under every reward in [0, 1], exact for the present counts."""
         return self.bound(self.counts, self.delta)
+
+
+class RewardedExplorer(Explorer):
+    """An explorer for one known reward. `reward` has values in [0, 1]: (S,), (S, A), (H, S, A) or a function (h, s, a)."""
+
+    needs_reward = True
+
+    def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
+        super().__init__(setting, **options)
+        if reward is None:
+            raise ValueError(f"reward is not given: {type(self).__name__} needs the reward that it is to do well for.")
+        given = reward_of_setting(reward, setting, (0.0, 1.0))
+        if isinstance(given, ArrivalReward):
+            raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
+        self.reward = np.array(given[:1] if np.ndim(reward) in (1, 2) and not callable(reward) else given)
+
+
+def only_undiscounted(setting: Setting, name: str) -> None:
+    """Raises if there is a discount, for algorithms that are not made for one."""
+    if setting.discount != 1.0:
+        raise ValueError(f"discount is {setting.discount:g}: {name} is for problems without a discount.")
+
+
+def transitions(budget: int | None, setting: Setting, name: str) -> int:
+    """T = K H for algorithms that have to know it beforehand."""
+    if budget is None:
+        raise ValueError(f"budget is not given: {name} has to know beforehand how many episodes there will be.")
+    episodes = whole_number(budget, "budget")
+    if episodes < 1:
+        raise ValueError(f"budget is {episodes}: it has to be at least 1.")
+    return episodes * setting.horizon

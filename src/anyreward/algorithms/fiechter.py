@@ -21,13 +21,39 @@ The original text was not at hand: what is here follows the paper's account of i
 
 from __future__ import annotations
 
-from math import floor, inf, log
-from typing import Any
+from math import floor, inf, log, sqrt
+from typing import Any, NamedTuple
 
-from .. import kernels
-from ..certificates.thresholds import paper_rule
+import numpy as np
+
+from ..certificates.thresholds import paper_radius
+from ..kernels.formulas import Ahead, Row, beta, mean
 from ..setting import Setting, positive, shown
 from .optimistic import OptimisticExplorer
+
+SAFE = 1.0 + 1e-12  # undoes the rounding of a division before a floor
+
+
+class FiechterIndex(NamedTuple):
+    """eta F, the index in units of reward."""
+
+    scale: float
+    level: float  # of b(n): log(2 S A H / delta) if published, that of RF-UCRL's beta if repaired
+    m: float  # S - 1 if repaired; 0 if published, which has no term that grows with n
+    eta: float
+    discount: float
+    weight: np.ndarray  # (H,) float64: w_h
+
+    def bonus(self, n: float) -> tuple[float, float]:
+        return self.scale * sqrt(2.0 * beta(n, self.m, self.level) / n), 0.0
+
+    def blank(self, h: int, r: float) -> tuple[float, float, float]:
+        return self.eta * floor(self.weight[h] / self.eta * SAFE), 0.0, 0.0
+
+    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+        w = self.weight[h]
+        F = min(w, w * row.bonus + self.discount * mean(ahead, ahead.V))
+        return self.eta * floor(F / self.eta * SAFE), 0.0, 0.0
 
 
 class Fiechter(OptimisticExplorer):
@@ -63,11 +89,12 @@ class Fiechter(OptimisticExplorer):
         value = self._start(self._greedy.V, float(self._greedy.unvisited[0]))
         return value < inf and round(value / self.eta) <= floor(epsilon / (2 * self.eta) * (1 + 1e-12)) - self.setting.horizon
 
-    def rule(self) -> kernels.optimism.Rule:
-        setting, repaired = self.setting, self.variant == "repaired"
-        plain = log(2 * setting.n_outcomes * setting.n_actions * setting.horizon / self.delta)
-        level = paper_rule(setting, self.delta, True).level if repaired else plain
-        return self._rule_of(kernels.optimism.FIECHTER, level, grain=self.eta, variant=repaired)
+    def rule(self) -> FiechterIndex:
+        setting, weight = self.setting, self.setting.discount * self.setting.sigma[:-1][::-1]
+        m, level = 0.0, log(2 * setting.n_outcomes * setting.n_actions * setting.horizon / self.delta)
+        if self.variant == "repaired":
+            m, level = paper_radius(setting, self.delta)
+        return FiechterIndex(float(self.scale), level, m, self.eta, setting.discount, weight)
 
     @property
     def own_epsilon(self) -> float | None:

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..rewards.forms import Reward
 from ..setting import Setting, positive, probability
-from .optimistic import RewardedExplorer, transitions
+from .explorer import RewardedExplorer, transitions
 from .ucbvi import UCBVI
 
 if TYPE_CHECKING:

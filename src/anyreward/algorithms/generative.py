@@ -68,7 +68,7 @@ class Generative(RandomPolicy):
         starts = np.flatnonzero(mdp.initial)
         drawn = rng.multinomial(episodes, mdp.initial[starts])
         first = np.column_stack([np.full(len(starts), -1), np.zeros((len(starts), 2), np.int64), starts, drawn])
-        self.counts._record(np.concatenate([first[drawn > 0], moves]).astype(np.int64))
+        self.counts.add_flows(np.concatenate([first[drawn > 0], moves]).astype(np.int64))
         self.counts.book_if_due()
         self._index._fit()
         return False

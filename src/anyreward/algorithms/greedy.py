@@ -18,9 +18,9 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
+from ..certificates.error_index import ErrorIndex
 from ..setting import Setting, shown
 from .explorer import Explorer
-from .index import Index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ class GreedyExplorer(Explorer):
             raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         self.replan, self.ties = replan, ties
         self._schedule = SCHEDULES.index(replan)
-        self._index = Index(self.counts, self.rule())
+        self._index = ErrorIndex(self.counts, self.rule())
         self._planned_at = 0
         self._seed_key = self._tie_key(ties)
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from ..setting import Setting, whole_number
 from .euler import EULER
-from .explorer import Explorer
-from .optimistic import transitions
+from .explorer import Explorer, transitions
 
 if TYPE_CHECKING:
     from ..data.tabular import TabularMDP

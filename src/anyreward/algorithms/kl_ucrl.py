@@ -13,12 +13,22 @@ constants are from memory and a public implementation. So V_up - V_lo certifies 
 from __future__ import annotations
 
 from math import e, log
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..rewards.forms import Reward
 from ..setting import Setting
-from .optimistic import transitions
+from .explorer import transitions
 from .phased import PhasedUCRL
+
+
+class KLUCRLBalls(NamedTuple):
+    """Of the Kullback-Leibler divergence."""
+
+    scale: float
+    C_P: float
+
+    def radius(self, n: float, log_t: float) -> float:
+        return self.scale * (self.C_P / n)
 
 
 class KLUCRL(PhasedUCRL):
@@ -38,10 +48,10 @@ class KLUCRL(PhasedUCRL):
         """V_up - V_lo at the start; nothing is proved beyond the budget."""
         return None if self.episodes * self.setting.horizon > self.transitions else super().own_epsilon
 
-    def level(self) -> float:
+    def balls(self) -> KLUCRLBalls:
         S, T = self.setting.n_outcomes, self.transitions
         B = log(2 * e * S * self.setting.n_rows * log(T) / self.delta)
         b = B + 1 / log(T)
         if b < 6.1:
             raise ValueError(f"delta is {self.delta:g}: with so few states, KL-UCRL's constant is proved for smaller ones only.")
-        return S * (B + log(b) * (1 + 1 / b))
+        return KLUCRLBalls(float(self.scale), S * (B + log(b) * (1 + 1 / b)))

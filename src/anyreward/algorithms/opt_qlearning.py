@@ -16,13 +16,48 @@ and the weighted bonuses sum to at least b_t: Q >= Q* with probability 1 - delta
 
 from __future__ import annotations
 
-from math import log
-from typing import Any
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .. import kernels
 from ..rewards.forms import Reward
 from ..setting import Setting
-from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
+from .explorer import RewardedExplorer, only_undiscounted, transitions
+from .optimistic import OptimisticExplorer
+
+
+class QLearningIndex(NamedTuple):
+    """Q, which is learnt forwards from every episode; how often a row was visited at a step is kept in the place of Q_lo."""
+
+    scale: float
+    iota: float
+    sharp: bool
+
+    def begin(self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any) -> None:
+        for h in range(problem.horizon):
+            greedy.unvisited[h] = float(problem.horizon - h if self.sharp else problem.horizon)
+
+    def renew(self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any) -> None:
+        """Nothing depends on the visits of a row alone."""
+
+    def update(
+        self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any, nodes: np.ndarray, actions: np.ndarray
+    ) -> None:
+        Q, V, visits = greedy.Q, greedy.V, indices.Q_lo
+        H, A, reward = problem.horizon, problem.n_actions, problem.reward
+        for h in range(H):  # every value ahead is still that of the episode before
+            plane, plane_next, node = min(h, len(V) - 1), min(h + 1, len(V) - 1), nodes[h]
+            row = kernels.table.row_of(node, A, actions[h])
+            visits[plane, row] += 1.0
+            t = visits[plane, row]
+            alpha, left = (H + 1.0) / (H + t), float(H - 1 - h)
+            ahead = 0.0 if h == H - 1 else min(left if self.sharp else float(H), V[plane_next, nodes[h + 1]])
+            b = self.scale * (left * sqrt(H * self.iota / t) if self.sharp else sqrt(float(H) * H * H * self.iota / t))
+            r = reward[min(h, len(reward) - 1), table.state[node], actions[h]]
+            Q[plane, row] = (1.0 - alpha) * Q[plane, row] + alpha * (r + ahead + b)
+            kernels.greedy.settle(Q, V, greedy.settled, A, plane, node)
 
 
 class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
@@ -53,7 +88,6 @@ class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
         self.sharp, self.transitions = bool(sharp), transitions(budget, setting, "optimistic Q-learning")
         super().__init__(setting, reward, **options)
 
-    def rule(self) -> kernels.optimism.Rule:
-        setting = self.setting
-        iota = log(2 * setting.n_outcomes * setting.n_actions * self.transitions / self.delta)
-        return self._rule_of(kernels.optimism.Q_LEARNING, iota, variant=self.sharp)
+    def rule(self) -> QLearningIndex:
+        iota = log(2 * self.setting.n_outcomes * self.setting.n_actions * self.transitions / self.delta)
+        return QLearningIndex(float(self.scale), iota, self.sharp)

@@ -8,6 +8,7 @@ is ours, from the counts: it holds whatever the constants are.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
@@ -15,33 +16,19 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
+from ..certificates.error_index import NOTHING
 from ..data.counts import grown
 from ..data.tabular import TabularMDP
-from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..setting import Setting, positive, shown, whole_number
+from ..setting import Setting, positive, shown
 from .explorer import Explorer
-from .index import NOTHING
 
 CHUNK = 5_000
 
 
-class RewardedExplorer(Explorer):
-    """An explorer for one known reward. `reward` has values in [0, 1]: (S,), (S, A), (H, S, A) or a function (h, s, a)."""
-
-    needs_reward = True
-
-    def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
-        super().__init__(setting, **options)
-        if reward is None:
-            raise ValueError(f"reward is not given: {type(self).__name__} needs the reward that it is to do well for.")
-        given = reward_of_setting(reward, setting, (0.0, 1.0))
-        if isinstance(given, ArrivalReward):
-            raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
-        self.reward = np.array(given[:1] if np.ndim(reward) in (1, 2) and not callable(reward) else given)
-
-
 class OptimisticExplorer(Explorer):
-    """Plays the greedy policy of an index (`kernels.optimism`); a subclass gives its constants, `rule`.
+    """Plays the greedy policy of an optimistic index; a subclass gives its constants with its formulas, `rule`.
+
+    What they have to be is told in `kernels.optimism`; `rf_express` is a short example.
 
     Parameters
     ----------
@@ -54,7 +41,8 @@ class OptimisticExplorer(Explorer):
     """
 
     blind_by_reward = False  # whether a state without data is played by what its actions pay
-    reward = np.zeros((1, 1, 1))
+    lower_at_policy = False  # whether the lower value is that of the greedy action, and not the largest of all actions
+    reward = np.zeros((1, 1, 1))  # nothing, for those that need none
 
     def __init__(self, setting: Setting, *args: Any, scale: float = 1.0, ties: str = "random", **options: Any) -> None:
         super().__init__(setting, *args, **options)
@@ -62,7 +50,7 @@ class OptimisticExplorer(Explorer):
             raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         self.scale, self.heuristic = positive(scale, "scale"), scale != 1.0
         self._seed_key = self._tie_key(ties)
-        planes, N, A = (setting.horizon + 1 if setting.stationary else 1), len(self.counts._table.state), setting.n_actions
+        planes, N, A = setting.planes, self.counts.capacity, setting.n_actions
         self._greedy = kernels.greedy.Greedy(
             Q=np.zeros((planes, N * A)),
             V=np.zeros((planes, N)),
@@ -74,33 +62,32 @@ class OptimisticExplorer(Explorer):
         )
         self._rows = kernels.optimism.Rows(np.zeros(N * A), np.zeros(N * A))
         self._rule = self.rule()
-        self._prior = self.reward if self.blind_by_reward else NOTHING
-        self._scratch = np.zeros(setting.horizon + 1, np.uint32), np.zeros(setting.horizon, np.uint32)
-        kernels.optimism.refresh(self.counts._table, self._greedy, self._indices, self._rows, self.reward, self._rule)
-
-    @abstractmethod
-    def rule(self) -> kernels.optimism.Rule:
-        """The constants of the index."""
-
-    def _rule_of(self, kind: int, level: float, **constants: Any) -> kernels.optimism.Rule:
-        setting = self.setting
-        by_step = setting.n_outcomes * (1 if setting.stationary else setting.horizon)
-        fields = {"grain": 1.0, "size": float(by_step), "variant": False, **constants}
-        return kernels.optimism.Rule(
-            kind=kind,
+        self._problem = kernels.optimism.Problem(
             horizon=setting.horizon,
             n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
-            discount=setting.discount,
-            scale=float(self.scale),
-            level=float(level),
-            cap=setting.sigma[:-1][::-1].copy(),
-            **fields,
+            reward=self.reward if self.needs_reward else NOTHING,
+            lower_at_policy=self.lower_at_policy,
         )
+        self._prior = self.reward if self.blind_by_reward else NOTHING
+        self._scratch = np.zeros(setting.horizon + 1, np.uint32), np.zeros(setting.horizon, np.uint32)
+        self._kernel("refresh")(*self._parts, self._problem, self._rule)
+
+    @abstractmethod
+    def rule(self) -> Any:
+        """The constants of the index, a named tuple with its formulas as methods."""
+
+    def _kernel(self, name: str) -> Callable[..., Any]:
+        return kernels.compiled.fitting(getattr(kernels.optimism, name), self._rule)
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        """What the kernels work on."""
+        return self.counts.table, self._greedy, self._indices, self._rows
 
     def _fit(self) -> None:
         """Lets the arrays follow the table."""
-        N, A = len(self.counts._table.state), self.setting.n_actions
+        N, A = self.counts.capacity, self.setting.n_actions
         if self._greedy.V.shape[1] < N:
             self._greedy = self._greedy._replace(**{k: grown(getattr(self._greedy, k), N * A if k == "Q" else N) for k in NODES})
             size = {"Q_lo": N * A}
@@ -112,7 +99,7 @@ class OptimisticExplorer(Explorer):
         return self._policy(kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes))
 
     def _policy(self, key: int) -> np.ndarray:
-        node_of, H = self.counts._table.node_of, self.setting.horizon
+        node_of, H = self.counts.table.node_of, self.setting.horizon
         return kernels.greedy.policy(self._greedy, self._prior, self.setting.n_actions, node_of, H, np.uint64(key))
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
@@ -121,10 +108,8 @@ class OptimisticExplorer(Explorer):
             step = min(256, self.counts.until_booking)
             self.counts.reserve(step * states.shape[1])
             self._fit()
-            kernels.optimism.learn(
-                self.counts._table, self._greedy, self._indices, self._rows, self.reward, self._rule,
-                states[i : i + step], actions[i : i + step],
-            )  # fmt: skip
+            part = states[i : i + step], actions[i : i + step]
+            self._kernel("learn")(*self._parts, self._problem, self._rule, *part)
             self.counts.book_if_due()
             i += step
 
@@ -132,9 +117,9 @@ class OptimisticExplorer(Explorer):
         """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
         self.counts.reserve(64 * (self.setting.horizon + 1))
         self._fit()
-        kernels.optimism.run(
-            mdp.model, self.counts._table, self._greedy, self._indices, self._rows, self._prior, self.reward, self._rule,
-            np.uint64(self._seed_key), rng, min(episodes, CHUNK, self.counts.until_booking), *self._scratch,
+        self._kernel("run")(
+            mdp.model, *self._parts, self._prior, self._problem, self._rule, np.uint64(self._seed_key), rng,
+            min(episodes, CHUNK, self.counts.until_booking), *self._scratch,
         )  # fmt: skip
         self.counts.book_if_due()
         return False
@@ -151,9 +136,9 @@ class OptimisticExplorer(Explorer):
             self.counts.reserve(64 * (H + 1))
             self._fit()
             end = done + min(episodes - done, self.counts.until_booking)
-            done += kernels.optimism.run_noted(
-                mdp.model, self.counts._table, self._greedy, self._indices, self._rows, self._prior, self.reward, self._rule,
-                np.uint64(self._seed_key), rng, self._scratch[0], states[done:end], actions[done:end], played[done:end],
+            done += self._kernel("run_noted")(
+                mdp.model, *self._parts, self._prior, self._problem, self._rule, np.uint64(self._seed_key), rng,
+                self._scratch[0], states[done:end], actions[done:end], played[done:end],
             )  # fmt: skip
             self.counts.book_if_due()
         return states, actions, played
@@ -163,12 +148,12 @@ class OptimisticExplorer(Explorer):
         s = self.setting.initial_state
         if s is None:
             return inf
-        node = self.counts._table.node_of[0, s]
+        node = self.counts.table.node_of[0, s]
         return float(values[0, node]) if node else blank
 
     def dense(self, values: np.ndarray, blank: Any) -> np.ndarray:
         """An index of every pair, (H, S, A); `blank` (H,) or (H, S, A) where there is no data. For looking, not for loops."""
-        setting, node_of = self.setting, self.counts._table.node_of
+        setting, node_of = self.setting, self.counts.table.node_of
         H, S, A = setting.horizon, setting.n_outcomes, setting.n_actions
         out = np.broadcast_to(np.asarray(blank, float).reshape((H, 1, 1) if np.ndim(blank) == 1 else (H, S, A)), (H, S, A)).copy()
         for h in range(H):
@@ -187,7 +172,7 @@ class OptimisticExplorer(Explorer):
         return self._greedy.unvisited[:-1]
 
     def state(self) -> dict[str, np.ndarray]:
-        N, A = int(self.counts._table.used[0]), self.setting.n_actions
+        N, A = self.counts.n_nodes, self.setting.n_actions
         settled = self._greedy.settled[:, :N].copy()
         kept = {k: v[:, : N * A if k == "Q_lo" else N].copy() for k, v in self._indices._asdict().items()}
         return {**super().state(), **kept, "Q": self._greedy.Q[:, : N * A].copy(), "settled": settled}
@@ -195,7 +180,7 @@ class OptimisticExplorer(Explorer):
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
         self._fit()
-        N, A, greedy = int(self.counts._table.used[0]), self.setting.n_actions, self._greedy
+        N, A, greedy = self.counts.n_nodes, self.setting.n_actions, self._greedy
         for array in (greedy.Q, greedy.V, greedy.settled, *self._indices, *self._rows):  # whatever was there before
             array[...] = 0
         places = [(v[:, : N * A if k == "Q_lo" else N], k) for k, v in self._indices._asdict().items()]
@@ -203,23 +188,7 @@ class OptimisticExplorer(Explorer):
             place[...] = checked_array(state[name], float, place.shape, "its index is", 0)
         settled = checked_array(state["settled"], np.uint8, (len(greedy.V), N), "its index is")
         kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.settled, A, N, settled)
-        kernels.optimism.renew_all(self.counts._table, self._rows, self._rule)
+        self._kernel("renew_all")(*self._parts, self._problem, self._rule)
 
 
 NODES = ("Q", "V", "settled")
-
-
-def only_undiscounted(setting: Setting, name: str) -> None:
-    """Raises if there is a discount, for algorithms that are not made for one."""
-    if setting.discount != 1.0:
-        raise ValueError(f"discount is {setting.discount:g}: {name} is for problems without a discount.")
-
-
-def transitions(budget: int | None, setting: Setting, name: str) -> int:
-    """T = K H for algorithms that have to know it beforehand."""
-    if budget is None:
-        raise ValueError(f"budget is not given: {name} has to know beforehand how many episodes there will be.")
-    episodes = whole_number(budget, "budget")
-    if episodes < 1:
-        raise ValueError(f"budget is {episodes}: it has to be at least 1.")
-    return episodes * setting.horizon

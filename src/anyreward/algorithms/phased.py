@@ -14,102 +14,123 @@ theirs, the backward induction and the certificate follow from the balls.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..data.counts import grown
+from ..certificates.bounds import TightBound
+from ..data.counts import Counts, grown
 from ..rewards.forms import Reward
-from ..setting import Setting, positive
-from .bpi_ucrl import BPIUCRL
-from .explorer import Explorer
+from ..setting import Setting, positive, shown
+from .explorer import RewardedExplorer
+from .value_bounds import ValueBounds
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Callable
 
-    from ..certificates.certificate import Certificate
     from ..data.tabular import TabularMDP
 
 CHUNK = 1_000
 
 
-class PhasedUCRL(BPIUCRL):
+class PhasedUCRL(RewardedExplorer):
     """UCRL in phases for one known reward in [0, 1] of step, state and action; a subclass gives its balls.
 
     Parameters
     ----------
     scale
         Multiplies the radii. 1 is what is proved; any other number is a heuristic without a guarantee of its own.
-    setting, reward, delta, bounds, ties, seed, growth
-        See `BPIUCRL`.
+    ties
+        `"random"`: one of the maximisers, drawn anew after every episode; or `"first"`.
+    setting, reward, delta, bounds, max_successors, seed, growth
+        See `Explorer`. `bounds="tight"` is used without transfer.
     """
 
     goal = "regret"
-    norm_l1 = False
+    knows_masks = True
+    norm_l1 = False  # whether the balls are those of the L1 norm, and not of KL
 
-    def __init__(self, setting: Setting, reward: Reward = None, *, scale: float = 1.0, **options: Any) -> None:
-        if "rewards" in options:
-            raise ValueError(f"rewards does not suit {type(self).__name__}: its reward is known.")
-        self.scale, self.heuristic = positive(scale, "scale"), scale != 1.0
+    def __init__(
+        self, setting: Setting, reward: Reward = None, *, scale: float = 1.0, ties: str = "random", **options: Any
+    ) -> None:
+        if options.get("transfer"):
+            raise ValueError(f"transfer does not suit {type(self).__name__}: its counts are not scored. Leave it out.")
         super().__init__(setting, reward, **options)
-        if self._on_arrival:
-            raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
-        self._constants = self._constants._replace(l1=self.norm_l1, most=setting.n_outcomes)
-        self._started = np.zeros(len(self.counts._table.n), np.int64)
-        self._level = float(self.level())
+        if isinstance(self.bound, TightBound):
+            self.bound = replace(self.bound, transfer=False)
+            self.counts = Counts(setting)
+        if ties not in ("random", "first"):
+            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
+        self.scale, self.heuristic = positive(scale, "scale"), scale != 1.0
+        self._seed_key, self._balls = self._tie_key(ties), self.balls()
+        constants = kernels.bpi.Constants(
+            discount=setting.discount,
+            horizon=setting.horizon,
+            n_states=setting.n_outcomes,
+            n_actions=setting.n_actions,
+            threshold=kernels.radii.PAPER,  # of which nothing is used: the radii are those of `balls`
+            most=setting.n_outcomes,
+            log_laws=0.0,
+            reward_level=0.0,
+            random_start=setting.initial_state is None,
+            l1=self.norm_l1,
+        )
+        self._values = ValueBounds(self.counts, constants, "known", self.reward)
+        self._started = np.zeros(len(self.counts.table.n), np.int64)  # the count of every row when the phase began
 
     @abstractmethod
-    def level(self) -> float:
-        """The constant of the radii, see `kernels.phases.replan`."""
+    def balls(self) -> Any:
+        """A named tuple with the method radius(n, log_t): the radius after n visits, in a phase that begins at transition t."""
 
-    def _fit(self) -> None:
-        super()._fit()
-        if len(self._started) < len(self.counts._table.n):
-            self._started = grown(self._started, len(self.counts._table.n))
+    def _kernel(self, name: str) -> Callable[..., Any]:
+        return kernels.compiled.fitting(getattr(kernels.phases, name), self._balls)
 
-    def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
-        """Learns from an episode, or a batch of them."""
-        self._learn(*self.counts.checked(states, actions))
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        parts = self._values.parts
+        if len(self._started) < len(self.counts.table.n):
+            self._started = grown(self._started, len(self.counts.table.n))
+        return *parts, self._balls, self._started
+
+    def _catch_up(self) -> None:
+        """Begins a phase if something was declared since the last one began."""
+        if self._values.has_news():
+            self._kernel("replan")(*self._parts, self._values.gaps)
+
+    def ask(self) -> np.ndarray:
+        """The policy that is greedy for the upper values, (H, S)."""
+        self._catch_up()
+        return self._values.policy(False, kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes))
+
+    @property
+    def recommendation(self) -> np.ndarray:
+        """The policy that is greedy for the lower values, (H, S)."""
+        self._catch_up()
+        return self._values.policy(True, 0)
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         for i in range(0, len(states), 64):
-            self.counts.reserve(64 * states.shape[1])
-            self._fit()
-            kernels.phases.learn(*self._phase, states[i : i + 64], actions[i : i + 64], self._scratch[3])
-
-    @property
-    def _phase(self) -> tuple[Any, ...]:
-        return self.counts._table, self._sides, self._known, self._constants, self._level, float(self.scale), self._started
+            self._kernel("learn")(*self._parts, states[i : i + 64], actions[i : i + 64], self._values.gaps)
 
     def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
         """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
-        self.counts.reserve(64 * (self.setting.horizon + 1))
-        self._fit()
-        nodes, actions, _, g = self._scratch
-        kernels.phases.run(mdp.model, *self._phase, np.uint64(self._seed_key), rng, min(episodes, CHUNK), nodes, actions, g)
+        values = self._values
+        self._kernel("run")(
+            mdp.model, *self._parts, np.uint64(self._seed_key), rng, min(episodes, CHUNK),
+            values.nodes, values.actions, values.gaps,
+        )  # fmt: skip
         return False
 
-    def _verify(self) -> None:
-        """Bounds are those of the counts when the phase began, which are not kept."""
-
-    def _renew(self) -> None:
-        kernels.phases.replan(*self._phase, self._scratch[3])
-
-    def reached(self, goal: float) -> bool:
-        return False
-
-    def state(self) -> dict[str, np.ndarray]:
-        N, A = int(self.counts._table.used[0]), self.setting.n_actions
-        return {**super().state(), "started": self._started[: N * A].copy()}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        super().restore(state)
-        N, A = int(self.counts._table.used[0]), self.setting.n_actions
-        started = checked_array(state["started"], np.int64, (N * A,), "its phase is")
-        self._started[:] = 0
-        self._started[: N * A] = started
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Bounds from the start, as of the beginning of the phase: lower <= value of the recommendation <= optimum <= upper."""
+        self._catch_up()
+        up, lo = self._values.at_the_start()
+        most, slack = float(self.setting.sigma[-1]), 0.5e-12 * float(self.setting.sigma[-1])  # for rounding in sums of H rewards
+        return max(0.0, lo - slack), min(most, up + slack)
 
     @property
     def own_epsilon(self) -> float | None:
@@ -117,11 +138,16 @@ class PhasedUCRL(BPIUCRL):
         lower, upper = self.interval
         return None if self.heuristic else upper - lower
 
-    @property
-    def error_bound(self) -> float:
-        """The bound for every reward, from the counts."""
-        return self.bound(self.counts, self.delta)
+    def state(self) -> dict[str, np.ndarray]:
+        self._catch_up()
+        rows = self.counts.n_nodes * self.setting.n_actions
+        return {**super().state(), **self._values.state(), "started": self._started[:rows].copy()}
 
-    def certificate(self, epsilon: float | None = None) -> Certificate:
-        """What can be certified for every reward, from the counts."""
-        return Explorer.certificate(self, epsilon)
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Goes on from where `state` was taken. The bounds are those of the counts when the phase began, which are not kept."""
+        super().restore(state)
+        self._values.restore(self.counts, state)
+        rows = self.counts.n_nodes * self.setting.n_actions
+        started = checked_array(state["started"], np.int64, (rows,), "its phase is")
+        self._started = np.zeros(len(self.counts.table.n), np.int64)
+        self._started[:rows] = started

@@ -13,6 +13,7 @@ import numpy as np
 from .. import kernels
 from ..setting import Setting
 from .greedy import GreedyExplorer
+from .rf_trajectory import InverseRadius
 
 if TYPE_CHECKING:
     from ..kernels.rf import Rule
@@ -42,7 +43,5 @@ class RandomPolicy(GreedyExplorer):
             start_cap=np.inf,
             n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
-            kind=kernels.rf.INVERSE,
-            m=0.0,
-            level=0.0,
+            radius=InverseRadius(),
         )

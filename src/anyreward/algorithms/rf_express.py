@@ -15,11 +15,31 @@ is less. The formulas are those of the authors' code; the theorem was not at han
 from __future__ import annotations
 
 from math import e, inf, log, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
-from .. import kernels
+from ..kernels.formulas import Ahead, Row, mean
 from ..setting import Setting
-from .optimistic import OptimisticExplorer, only_undiscounted
+from .explorer import only_undiscounted
+from .optimistic import OptimisticExplorer
+
+
+class RFExpressIndex(NamedTuple):
+    """W."""
+
+    scale: float
+    log_laws: float  # log(3 S A H / delta)
+    S: float
+    H: float
+
+    def bonus(self, n: float) -> tuple[float, float]:
+        beta = self.log_laws + self.S * log(8.0 * e * (n + 1.0))
+        return self.scale * 15.0 * self.H * self.H * beta / n, 0.0
+
+    def blank(self, h: int, r: float) -> tuple[float, float, float]:
+        return self.H, 0.0, 0.0
+
+    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+        return min(self.H, row.bonus + (1.0 + 1.0 / self.H) * mean(ahead, ahead.V)), 0.0, 0.0
 
 
 class RFExpress(OptimisticExplorer):
@@ -33,10 +53,9 @@ class RFExpress(OptimisticExplorer):
         only_undiscounted(setting, "RF-Express")
         super().__init__(setting, **options)
 
-    def rule(self) -> kernels.optimism.Rule:
-        setting = self.setting
-        laws = setting.n_outcomes * setting.n_actions * setting.horizon
-        return self._rule_of(kernels.optimism.EXPRESS, log(3 * laws / self.delta))
+    def rule(self) -> RFExpressIndex:
+        S, A, H = self.setting.n_outcomes, self.setting.n_actions, self.setting.horizon
+        return RFExpressIndex(float(self.scale), log(3 * S * A * H / self.delta), float(S), float(H))
 
     @property
     def own_epsilon(self) -> float | None:

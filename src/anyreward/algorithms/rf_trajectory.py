@@ -19,7 +19,7 @@ Guarantee: that of the certificate, which is a function of the counts and does n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,15 @@ from .greedy import GreedyExplorer
 
 if TYPE_CHECKING:
     from ..kernels.rf import Rule
+
+
+class InverseRadius(NamedTuple):
+    """1 / n."""
+
+    least: float = 0.1  # what counts as the number of visits where there were none
+
+    def radius(self, n: float) -> float:
+        return 1.0 / max(self.least, n)
 
 
 class RFTrajectory(GreedyExplorer):
@@ -58,7 +67,5 @@ class RFTrajectory(GreedyExplorer):
             start_cap=np.inf,
             n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
-            kind=kernels.rf.INVERSE,
-            m=0.0,
-            level=0.0,
+            radius=InverseRadius(),
         )

@@ -17,13 +17,59 @@ discount.
 
 from __future__ import annotations
 
-from math import log
-from typing import Any
+from math import log, sqrt
+from typing import Any, NamedTuple
 
-from .. import kernels
+from ..kernels.formulas import Ahead, Row, mean, mean_and_variance
 from ..rewards.forms import Reward
 from ..setting import Setting, shown
-from .optimistic import OptimisticExplorer, RewardedExplorer, only_undiscounted, transitions
+from .explorer import RewardedExplorer, only_undiscounted, transitions
+from .optimistic import OptimisticExplorer
+
+
+class HoeffdingIndex(NamedTuple):
+    """Q with Hoeffding's bonus."""
+
+    scale: float
+    L: float
+    H: float
+
+    def bonus(self, n: float) -> tuple[float, float]:
+        return self.scale * 7.0 * self.H * self.L / sqrt(n), 0.0
+
+    def blank(self, h: int, r: float) -> tuple[float, float, float]:
+        return self.H, 0.0, self.H
+
+    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+        return min(row.before, min(self.H, r + mean(ahead, ahead.V) + row.bonus)), 0.0, self.H
+
+
+class BernsteinIndex(NamedTuple):
+    """Q with Bernstein's bonus."""
+
+    scale: float
+    L: float
+    H: float
+    S: float  # S H with counts by step
+    A: float
+
+    def bonus(self, n: float) -> tuple[float, float]:
+        return self.scale * 14.0 * self.H * self.L / (3.0 * n), self.scale * sqrt(8.0 * self.L / n)
+
+    def blank(self, h: int, r: float) -> tuple[float, float, float]:
+        return self.H, 0.0, self.H
+
+    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+        H, L = self.H, self.L
+        V, variance = mean_and_variance(ahead, ahead.V)
+        worst = 0.0  # sum_y p_hat(y) min(100^2 H^3 S^2 A L^2 / N(y), H^2)
+        for e in range(ahead.begin, ahead.end):
+            N, term = ahead.met[ahead.target[e]], H * H
+            if N > 0.0:
+                term = min(term, 1e4 * H * H * H * self.S * self.S * self.A * L * L / N)
+            worst += ahead.seen[e] * term
+        b = row.bonus + (row.root * sqrt(variance) + self.scale * sqrt(8.0 * ahead.share * (worst * ahead.share)))
+        return min(row.before, min(H, r + V + b)), 0.0, H
 
 
 class UCBVI(OptimisticExplorer, RewardedExplorer):
@@ -56,8 +102,10 @@ class UCBVI(OptimisticExplorer, RewardedExplorer):
         self.bonus, self.transitions = bonus, transitions(budget, setting, "UCB-VI")
         super().__init__(setting, reward, **options)
 
-    def rule(self) -> kernels.optimism.Rule:
-        setting = self.setting
-        states = setting.n_outcomes * (1 if setting.stationary else setting.horizon)
-        kind = kernels.optimism.BERNSTEIN if self.bonus == "bernstein" else kernels.optimism.HOEFFDING
-        return self._rule_of(kind, log(5 * states * setting.n_actions * self.transitions / self.delta))
+    def rule(self) -> HoeffdingIndex | BernsteinIndex:
+        A, H = self.setting.n_actions, self.setting.horizon
+        S = self.setting.n_outcomes * (1 if self.setting.stationary else H)
+        L = log(5 * S * A * self.transitions / self.delta)
+        if self.bonus == "hoeffding":
+            return HoeffdingIndex(float(self.scale), L, float(H))
+        return BernsteinIndex(float(self.scale), L, float(H), float(S), float(A))

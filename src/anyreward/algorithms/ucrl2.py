@@ -14,9 +14,21 @@ recommendation.
 
 from __future__ import annotations
 
-from math import log
+from math import log, sqrt
+from typing import NamedTuple
 
 from .phased import PhasedUCRL
+
+
+class UCRL2Balls(NamedTuple):
+    """Of the L1 norm."""
+
+    scale: float
+    S: float
+    level: float  # log(2 A / delta)
+
+    def radius(self, n: float, log_t: float) -> float:
+        return self.scale * sqrt(14.0 * self.S * (self.level + log_t) / n)
 
 
 class UCRL2(PhasedUCRL):
@@ -27,5 +39,5 @@ class UCRL2(PhasedUCRL):
     reference = "Jaksch et al. 2010"
     norm_l1 = True
 
-    def level(self) -> float:
-        return log(2 * self.setting.n_actions / self.delta)
+    def balls(self) -> UCRL2Balls:
+        return UCRL2Balls(float(self.scale), float(self.setting.n_outcomes), log(2 * self.setting.n_actions / self.delta))

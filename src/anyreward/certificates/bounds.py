@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from .. import kernels
-from ..algorithms.index import Index
 from ..data.counts import Counts
 from ..setting import Setting, nearest, probability, shown, truth, whole_number
+from .error_index import ErrorIndex
 from .thresholds import paper_beta, paper_rule
 
 THRESHOLDS = ("paper", "support")
@@ -81,11 +81,11 @@ class PaperBound:
     clip: bool = True
 
     def __call__(self, counts: Counts, delta: float) -> float:
-        value = Index(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
+        value = ErrorIndex(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
         return max(rounded_up(value, counts), before_the_start(counts))
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
-        n = counts._table.n
+        n = counts.table.n
         radii = np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
         return np.where(counts.known_rows(), 0.0, radii)
 
@@ -136,13 +136,12 @@ class TightBound:
 
     def details(self, counts: Counts, delta: float) -> Details:
         """The bound with the radii and multipliers behind it."""
-        setting, table = counts.setting, counts._table
+        setting, table = counts.setting, counts.table
         H = setting.horizon
         radii, tv = self.radii(counts, delta)
         discounts = setting.discount ** np.arange(H)
         w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
         w_start = float(setting.sigma[-1]) if setting.initial_state is None else 0.0
-        planes = H + 1 if setting.stationary else 1
         value, multipliers = kernels.trajectory.search(
             table,
             setting.n_actions,
@@ -152,7 +151,7 @@ class TightBound:
             w_start,
             discounts,
             setting.arrival_rewards,
-            planes,
+            setting.planes,
             *(SEARCH if self.trajectory else (0, 0)),
         )
         return Details(max(rounded_up(float(value), counts), before_the_start(counts)), radii, tv, multipliers)
@@ -182,7 +181,7 @@ class TightBound:
 
     def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """KL and TV radii of every row of the table, 0 where there is no data; see `relevant_laws`."""
-        setting, table = counts.setting, counts._table
+        setting, table = counts.setting, counts.table
         S, A = setting.n_outcomes, setting.n_actions
         self.check(counts)
         radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))

@@ -15,7 +15,7 @@ class Robust:
     def __init__(self, counts: Counts, radii: np.ndarray, most: int, reward: np.ndarray | ArrivalReward) -> None:
         """`radii` and `most` are the KL radii and the largest number of successors of a bound (`bounds.Bound`)."""
         self.radii, self.most = radii, most
-        self.setting, self.table = counts.setting, counts._table
+        self.setting, self.table = counts.setting, counts.table
         setting = counts.setting
         if isinstance(reward, ArrivalReward):
             base = np.zeros((setting.horizon, setting.n_outcomes, setting.n_actions))

@@ -12,11 +12,13 @@ holds at every n, so it holds whatever the sampling rule, the schedule and the s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from math import log, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import kernels
+from ..kernels.formulas import beta, beta_level, mixture
 from ..setting import Setting, probability
 
 if TYPE_CHECKING:
@@ -25,11 +27,31 @@ if TYPE_CHECKING:
     from ..kernels.rf import Rule
 
 
+class PaperRadius(NamedTuple):
+    """Pinsker's inequality on the paper's event: ||p_hat_n - p||_1 <= sqrt(2 beta(n) / n)."""
+
+    m: float  # S - 1
+    level: float  # see `kernels.formulas.beta`
+
+    def radius(self, n: float) -> float:
+        """At n = 0 a number above any L1 distance there can be."""
+        return sqrt(2.0 * beta(n, self.m, self.level) * (1.0 / max(1.0, n)))
+
+
+def log_laws(setting: Setting, delta: float) -> float:
+    """log(2 N / delta): half of delta is shared among the N laws that are estimated."""
+    return log(2 * setting.n_rows / probability(delta, "delta"))
+
+
+def paper_radius(setting: Setting, delta: float) -> PaperRadius:
+    """The radius for a setting."""
+    m = float(setting.n_outcomes - 1)
+    return PaperRadius(m, beta_level(log_laws(setting, delta), m))
+
+
 def paper_beta(n: ArrayLike, setting: Setting, delta: float) -> Any:
-    """The threshold of Theorem 1 of the paper (of its appendix when stationary), for n samples of a law."""
-    m = setting.n_outcomes - 1
-    mixture = m * (1 + np.log1p(np.asarray(n, dtype=float) / m)) if m else 0.0 * np.asarray(n)
-    return np.log(2 * setting.n_rows / probability(delta, "delta")) + mixture
+    """beta(n, delta): the threshold of Theorem 1 of the paper (of its appendix when stationary), for n samples of a law."""
+    return log_laws(setting, delta) + mixture(np.asarray(n, dtype=float), setting.n_outcomes - 1.0)
 
 
 def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
@@ -39,7 +61,7 @@ def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
     the paper's extra state s_0: one law more, followed by the whole value sigma_H and, before it, by no discount. If rewards
     may depend on the successor, r + gamma V is what a model error can cost: sigma_{H-h}, the last step included.
     """
-    sigma, m = setting.sigma, setting.n_outcomes - 1
+    sigma = setting.sigma
     weight = sigma[:0:-1].copy() if setting.arrival_rewards else setting.discount * sigma[setting.horizon - 1 :: -1]
     random_start = setting.initial_state is None
     return kernels.rf.Rule(
@@ -50,7 +72,5 @@ def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
         start_cap=float(sigma[-1]) if random_start and clip else np.inf,
         n_states=setting.n_outcomes,
         n_actions=setting.n_actions,
-        kind=kernels.rf.PINSKER,
-        m=float(m),
-        level=float(np.log(2 * setting.n_rows / probability(delta, "delta")) + (m * (1 - np.log(m)) if m else 0.0)),
+        radius=paper_radius(setting, delta),
     )

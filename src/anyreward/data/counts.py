@@ -49,7 +49,8 @@ class Counts:
         self.news = 0  # how often something was declared that indices computed before do not know
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
-        self._table: Table = kernels.table.Table(
+        #: The arrays that kernels work on. They change as episodes are added, and are replaced when they grow.
+        self.table: Table = kernels.table.Table(
             node_of=np.zeros((layers, setting.n_outcomes), np.uint32),
             state=np.zeros(N, np.uint32),
             following=np.zeros(N, np.uint32),
@@ -128,23 +129,23 @@ class Counts:
 
     def _note(self, states: list[int], row: np.ndarray) -> None:
         """Marks states. An index that was computed before knows nothing of it, unless it took the worst of what is possible."""
-        met = self._table.node_of[:, states].any() or not self.setting.hidden_masks
+        met = self.table.node_of[:, states].any() or not self.setting.hidden_masks
         self.news += bool(met and (self._marks()[states] != row).any())
         self._marks()[states] = row
 
     def _check_state(self, s: int, row: np.ndarray) -> None:
         """Raises if a transition from state s was counted that contradicts marks (A,) of its pairs."""
-        if self._table.node_of[:, s].any():
-            flows = kernels.table.flows(self._table, self.setting.n_actions)
+        if self.table.node_of[:, s].any():
+            flows = kernels.table.flows(self.table, self.setting.n_actions)
             flows = flows[(flows[:, 0] >= 0) & (flows[:, 1] == s)]
             check_marks(flows[:, 1], flows[:, 2], flows[:, 3], row[flows[:, 2]])
 
     def _marks(self) -> np.ndarray:
         """What is known of every pair, (S, A), to be written to."""
         S, A = self.setting.n_outcomes, self.setting.n_actions
-        if len(self._table.known) == 0:
-            self._table = self._table._replace(known=np.zeros(S * A, np.uint8))
-        return self._table.known.reshape(S, A)
+        if len(self.table.known) == 0:
+            self.table = self.table._replace(known=np.zeros(S * A, np.uint8))
+        return self.table.known.reshape(S, A)
 
     @property
     def absorbing_states(self) -> np.ndarray:
@@ -154,22 +155,22 @@ class Counts:
 
     def stays(self) -> np.ndarray:
         """The outcomes that are known never to be left, ends included."""
-        known = self._table.known.reshape(-1, self.setting.n_actions)
+        known = self.table.known.reshape(-1, self.setting.n_actions)
         return np.flatnonzero((known == kernels.table.STAYS).any(axis=1))
 
     @property
     def illegal(self) -> np.ndarray:
         """Which pairs must not be played, (S, A) booleans; (0, A) if there are none."""
-        illegal = self._table.known.reshape(-1, self.setting.n_actions)[: self.setting.n_states] == kernels.table.ILLEGAL
+        illegal = self.table.known.reshape(-1, self.setting.n_actions)[: self.setting.n_states] == kernels.table.ILLEGAL
         return illegal if illegal.any() else illegal[:0]
 
     def is_unsure(self, state: int) -> bool:
         """Whether it is not known yet which actions are legal in a state."""
-        return bool(len(self._table.known) and self._marks()[state, 0] == kernels.table.UNSURE)
+        return bool(len(self.table.known) and self._marks()[state, 0] == kernels.table.UNSURE)
 
     def known_rows(self) -> np.ndarray:
         """Which rows of the table need no estimate."""
-        t, A = self._table, self.setting.n_actions
+        t, A = self.table, self.setting.n_actions
         if len(t.known) == 0:
             return np.zeros(len(t.n), bool)
         known = t.known.reshape(-1, A)[t.state].reshape(-1) & (kernels.table.STAYS | kernels.table.ILLEGAL) != 0
@@ -261,7 +262,7 @@ class Counts:
         if known is not None:
             counts.declare(known)
         counts._check_known(flows)
-        counts._record(flows)
+        counts.add_flows(flows)
         if counts._pool is not None:
             counts.runs = runs
             check_evidence(flows, evidence, setting, merged=counts.runs > 1)
@@ -270,7 +271,7 @@ class Counts:
 
     def reserve(self, records: int) -> None:
         """Makes room for that many more records, whatever they visit."""
-        t = self._table
+        t = self.table
         most = t.node_of.size + 1
         nodes = min(most, int(t.used[0]) + 2 * records)
         edges = int(t.used[1]) + kernels.table.edges_needed(t.used, records)
@@ -281,7 +282,7 @@ class Counts:
         if edges > len(t.target):
             size = max(edges, 2 * len(t.target))
             t = t._replace(**{name: grown(getattr(t, name), size) for name in ("target", "seen", "booked", "evidence")})
-        self._table = t
+        self.table = t
 
     def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
         """Adds episodes that were checked already, (B, H+1) and (B, H) int64."""
@@ -290,16 +291,16 @@ class Counts:
             step = min(256, self.until_booking)
             self.reserve(step * states.shape[1])
             part = states[i : i + step], actions[i : i + step]
-            kernels.table.record_episodes(self._table, self.setting.n_actions, *part)
+            kernels.table.record_episodes(self.table, self.setting.n_actions, *part)
             self.book_if_due()
             i += step
 
-    def _record(self, flows: np.ndarray, chunk: int = 1024) -> None:
+    def add_flows(self, flows: np.ndarray, chunk: int = 1024) -> None:
         """Adds rows of (h, s, a, next, count)."""
         for i in range(0, len(flows), chunk):
             part = np.ascontiguousarray(flows[i : i + chunk].T)
             self.reserve(len(part[0]))
-            kernels.table.record_flows(self._table, self.setting.n_actions, *part)
+            kernels.table.record_flows(self.table, self.setting.n_actions, *part)
 
     @property
     def transfer(self) -> bool:
@@ -319,39 +320,49 @@ class Counts:
             self._book(self._pool)
 
     def _book(self, pool: Counts) -> None:
-        pool._record(kernels.table.book(self._table, pool._table, self.setting.n_actions, self.setting.n_outcomes))
+        pool.add_flows(kernels.table.book(self.table, pool.table, self.setting.n_actions, self.setting.n_outcomes))
         self._booked_at = self.episodes
 
     def _add_evidence(self, flows: np.ndarray, evidence: np.ndarray) -> None:
         """Takes over the scores of transitions that were just recorded; all else has been booked."""
         assert self._pool is not None
-        kernels.table.add_evidence(self._table, self.setting.n_actions, *np.ascontiguousarray(flows[:, :4].T), evidence)
+        kernels.table.add_evidence(self.table, self.setting.n_actions, *np.ascontiguousarray(flows[:, :4].T), evidence)
         moves = flows[flows[:, 0] >= 0]
-        self._pool._record(np.column_stack([np.zeros(len(moves), np.int64), moves[:, 1:]]))
+        self._pool.add_flows(np.column_stack([np.zeros(len(moves), np.int64), moves[:, 1:]]))
         self._booked_at = self.episodes
 
     def scores(self) -> np.ndarray:
         """The evidence of each edge of the table so far, what is not booked yet included; empty without transfer."""
         if self._pool is None:
             return np.zeros(0)
-        out = np.zeros(len(self._table.seen))
-        kernels.table.scores(self._table, self._pool._table, self.setting.n_actions, self.setting.n_outcomes, out)
+        out = np.zeros(len(self.table.seen))
+        kernels.table.scores(self.table, self._pool.table, self.setting.n_actions, self.setting.n_outcomes, out)
         return out
+
+    @property
+    def capacity(self) -> int:
+        """How many nodes the table has room for."""
+        return len(self.table.state)
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes the table has: the start draw, and every state that was met, at each step unless these are pooled."""
+        return int(self.table.used[kernels.table.NODES])
 
     @property
     def episodes(self) -> int:
         """How many episodes were counted."""
-        return int(self._table.used[2])
+        return int(self.table.used[2])
 
     @property
     def transitions(self) -> int:
         """How many transitions were counted."""
-        return int(self._table.n[self.setting.n_actions :].sum())
+        return int(self.table.n[self.setting.n_actions :].sum())
 
     @property
     def visited_pairs(self) -> int:
         """How many (h, s, a), or (s, a) when stationary, were played; where an episode has ended nothing is."""
-        table, A = self._table, self.setting.n_actions
+        table, A = self.table, self.setting.n_actions
         played = table.n[A:] > 0
         if len(table.known):
             played &= (self._marks()[table.state] != kernels.table.STAYS).reshape(-1)[A:]
@@ -360,22 +371,22 @@ class Counts:
     @property
     def widest(self) -> int:
         """The largest number of different outcomes seen of one law, the start included."""
-        return int(self._table.size.max())
+        return int(self.table.size.max())
 
     @property
     def widest_pair(self) -> int:
         """The largest number of different successors seen from one pair."""
-        return int(self._table.size[self.setting.n_actions :].max())
+        return int(self.table.size[self.setting.n_actions :].max())
 
     def columns(self) -> dict[str, np.ndarray]:
         """The table of counts in a fixed order: arrays h, s, a, next, count and, with transfer, evidence, of equal length."""
         A = self.setting.n_actions
-        flows = kernels.table.flows(self._table, A)
+        flows = kernels.table.flows(self.table, A)
         columns = dict(zip(COLUMNS, np.ascontiguousarray(flows[np.lexsort(flows[:, 3::-1].T)].T), strict=True))
         if self._pool is not None:
             columns["evidence"] = np.zeros(len(flows))
             edges = [columns[name] for name in COLUMNS[:4]]
-            kernels.table.flow_evidence(self._table, A, self.scores(), *edges, columns["evidence"])
+            kernels.table.flow_evidence(self.table, A, self.scores(), *edges, columns["evidence"])
         return columns
 
     def n(self) -> np.ndarray:
@@ -404,9 +415,9 @@ class Counts:
         sha = hashlib.sha256(json.dumps(self.setting.identity(), sort_keys=True).encode())
         for name, column in self.columns().items():
             sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
-        if len(self._table.known):
-            told = np.flatnonzero(self._table.known != self._blank)
-            sha.update(told.astype("<i8").tobytes() + bytes(self._table.known[told]))
+        if len(self.table.known):
+            told = np.flatnonzero(self.table.known != self._blank)
+            sha.update(told.astype("<i8").tobytes() + bytes(self.table.known[told]))
         return sha.hexdigest()
 
     def _fresh_marks(self) -> np.ndarray:
@@ -420,7 +431,7 @@ class Counts:
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything, down to the order of discovery, on which the last bit of a sum depends: for `from_state`."""
-        nodes, edges, values = kernels.table.layout(self._table, self.setting.n_actions)
+        nodes, edges, values = kernels.table.layout(self.table, self.setting.n_actions)
         return {
             "nodes": nodes,
             "edges": edges,
@@ -431,8 +442,8 @@ class Counts:
 
     def told(self) -> np.ndarray:
         """What is known of pairs, as rows for `declare`: (s A + a, mark)."""
-        told = np.flatnonzero(self._table.known != self._blank)
-        return np.stack([told, self._table.known[told].astype(np.int64)], axis=1)
+        told = np.flatnonzero(self.table.known != self._blank)
+        return np.stack([told, self.table.known[told].astype(np.int64)], axis=1)
 
     @classmethod
     def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
@@ -442,7 +453,7 @@ class Counts:
         values = checked_array(state["values"], float, (len(edges), 3), DAMAGED)
         counts.declare(checked_array(state["known"], np.int64, (None, 2), DAMAGED, 0))
         counts.reserve(len(nodes) + len(edges))
-        if not kernels.table.rebuild(counts._table, setting.n_actions, nodes, edges, values):
+        if not kernels.table.rebuild(counts.table, setting.n_actions, nodes, edges, values):
             raise ValueError(f"{DAMAGED} damaged.")
         counts._booked_at = int(checked_array(state["booked_at"], np.int64, (1,), DAMAGED, 0, counts.episodes)[0])
         if counts._pool is not None:
@@ -450,7 +461,7 @@ class Counts:
             row, target, booked = edges[move, 0], edges[move, 1], values[move, 1].astype(np.int64)
             s, a = nodes[row // setting.n_actions - 1, 1], row % setting.n_actions
             flows = np.column_stack([np.zeros(len(row), np.int64), s, a, nodes[target - 1, 1], booked])
-            counts._pool._record(flows[booked > 0])
+            counts._pool.add_flows(flows[booked > 0])
         return counts
 
     def declare(self, known: np.ndarray) -> None:
@@ -500,7 +511,7 @@ class Counts:
     def copy(self) -> Counts:
         twin = Counts.__new__(Counts)
         twin.setting = self.setting
-        twin._table = self._table._replace(**{k: v.copy() for k, v in self._table._asdict().items()})
+        twin.table = self.table._replace(**{k: v.copy() for k, v in self.table._asdict().items()})
         twin._pool = None if self._pool is None else self._pool.copy()
         twin._booked_at = self._booked_at
         twin.runs, twin.news = self.runs, self.news
@@ -519,7 +530,7 @@ class Counts:
         if total._pool is not None:
             total._book(total._pool)
         flows = np.stack([columns[name] for name in COLUMNS], axis=1)
-        total._record(flows)
+        total.add_flows(flows)
         if total._pool is not None and other.transfer:
             total._add_evidence(flows, columns["evidence"])
         else:
@@ -528,7 +539,7 @@ class Counts:
 
     def _share_marks(self, other: Counts) -> None:
         """Takes over what the other counts know of pairs, if the data of both agree with it."""
-        if len(self._table.known) == len(other._table.known) == 0:
+        if len(self.table.known) == len(other.table.known) == 0:
             return
         mine, theirs, blank = self._marks(), other._marks(), self._fresh_marks()
         if ((mine != theirs) & (mine != blank) & (theirs != blank)).any():
@@ -536,8 +547,8 @@ class Counts:
         pairs = ((self, other), (other, self)) if self.setting.terminal == "state" else ()
         for one, two in pairs:  # a state in which an episode ended was met by the other, and went on
             ended = np.setdiff1d(one.absorbing_states, two.absorbing_states)
-            if two._table.node_of[:, ended].any():
-                s = ended[two._table.node_of[:, ended].any(axis=0).argmax()]
+            if two.table.node_of[:, ended].any():
+                s = ended[two.table.node_of[:, ended].any(axis=0).argmax()]
                 raise ValueError(f"these counts cannot be added: they disagree on whether episodes go on from state {s}.")
         mine[...] = np.where(mine == blank, theirs, mine)
         for counts in (self, other):
@@ -545,7 +556,7 @@ class Counts:
 
     def _check_known(self, flows: np.ndarray) -> None:
         """Raises if transitions contradict what is known."""
-        if not len(self._table.known):
+        if not len(self.table.known):
             return
         marks, moves = self._marks(), flows[flows[:, 0] >= 0]
         check_marks(moves[:, 1], moves[:, 2], moves[:, 3], marks[moves[:, 1], moves[:, 2]])
@@ -564,7 +575,7 @@ class Counts:
     def checked(self, states: ArrayLike, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Episodes as (B, H+1) and (B, H) int64 that fit the setting and contradict nothing that is known of its states."""
         states, actions = checked_episodes(states, actions, self.setting)
-        if len(self._table.known) and len(states):
+        if len(self.table.known) and len(states):
             s, s_next = states[:, :-1].reshape(-1), states[:, 1:].reshape(-1)
             check_marks(s, actions.reshape(-1), s_next, self._marks()[s, actions.reshape(-1)])
             self._check_met(states)

@@ -31,7 +31,7 @@ import numpy as np
 from .. import envs, theory
 from .._files import check_folder, held, replace_file
 from ..algorithms import ALGORITHMS, BPIUCRL, RFUCRL
-from ..certificates.thresholds import paper_rule
+from ..certificates.thresholds import paper_radius, paper_rule
 from ..data.tabular import TabularMDP
 from ..exploring.explore import explore
 from ..planning import backward_induction
@@ -100,9 +100,9 @@ class AuthorsRFUCRL(RFUCRL):
 
     def rule(self) -> Any:
         setting = self.setting
-        by_step = paper_rule(replace(setting, stationary=False), self.delta, self.clip)
         sigma = setting.sigma[1:][::-1]  # of H-h steps, from h = 0
-        return paper_rule(setting, self.delta, self.clip)._replace(weight=setting.discount * sigma / sqrt(2), level=by_step.level)
+        by_step = paper_radius(replace(setting, stationary=False), self.delta)
+        return paper_rule(setting, self.delta, self.clip)._replace(weight=setting.discount * sigma / sqrt(2), radius=by_step)
 
     @property
     def error_bound(self) -> float:

@@ -5,14 +5,15 @@
 `greedy`     the greedy policy of an index over visited nodes, with ties broken repeatably
 `simulate`   a known model: one step, one episode, many walkers at once
 `episode`    one episode of a greedy policy on a known model, recorded as it goes
-`rf`         the index of RF-UCRL and RF-trajectory: one path, one full backward pass, the loop over episodes
+`rf`         an error index: one path, one full backward pass, the loop over episodes
 `radii`      how far a law can be from the empirical one: KL thresholds, TV radii
 `ball`       the largest and smallest expectation over a KL ball
 `robust`     planning over KL balls
-`bpi`        the BPI-UCRL indices: upper and lower values of one reward on visited nodes
-`optimism`   the indices of the rivals: UCB-VI, EULER, Even-Dar, BPI-UCBVI, RF-Express, Fiechter, optimistic Q-learning
-`phases`     UCRL in phases: UCRL2 and KL-UCRL
+`bpi`        upper and lower values of one reward on visited nodes, over balls
+`optimism`   an optimistic index, whose formulas are the algorithm's own: one full backward pass after every episode
+`phases`     upper and lower values that are computed anew when a count has doubled
 `trajectory` the trajectory certificate: a backward pass, the search over multipliers
+`formulas`   formulas that algorithms share, and what a formula sees of a row
 `compiled`   how they are compiled and cached
 ===========  =======================================================================================
 
@@ -30,9 +31,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import ball, bpi, greedy, optimism, phases, radii, rf, robust, simulate, table, trajectory
+    from . import ball, bpi, compiled, greedy, optimism, phases, radii, rf, robust, simulate, table, trajectory
 
-__all__ = ["ball", "bpi", "greedy", "optimism", "phases", "radii", "rf", "robust", "simulate", "table", "trajectory"]
+__all__ = ["ball", "bpi", "compiled", "greedy", "optimism", "phases", "radii", "rf", "robust", "simulate", "table", "trajectory"]
 
 
 def __getattr__(name: str) -> ModuleType:

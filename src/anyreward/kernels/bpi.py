@@ -17,7 +17,6 @@ from .compiled import allocates, inlined, loop
 from .episode import play
 from .greedy import episode_key
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
-from .simulate import start
 from .table import EPISODES, has_room, is_illegal, is_known, is_unsure, record_episode, row_of
 
 KNOWN, FIXED, RANDOM = 0, 1, 2  # rewards: known beforehand; observed and always the same; observed and random
@@ -283,18 +282,12 @@ def run(model, table, sides, rewards, constants, pay, seed_key, rng, episodes, g
 
     `pay` (H', S, A) holds what the model pays, on average if it is random (then it pays 0 or 1).
     """
-    node_of, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
-    Q, _, settled, _, _, _, _, _, _, _ = sides
-    shape, successors, _, cumulative, _, _, _ = model
-    A = constants.n_actions
+    A, state, used = constants.n_actions, table.state, table.used
     for done in range(episodes):
-        if not has_room(len(state), len(target), node_of.size, used, len(nodes)):
+        if not has_room(table, len(nodes)):
             return done
-        key, s = episode_key(seed_key, used[EPISODES]), start(model, rng)
-        play(
-            table, state, n, first, size, target, seen, used, Q, settled, rewards.known, A,
-            shape, successors, cumulative, s, key, rng, nodes, actions,
-        )  # fmt: skip
+        key = episode_key(seed_key, used[EPISODES])
+        play(model, table, sides, rewards.known, A, key, rng, nodes, actions)
         if rewards.kind != KNOWN:
             for h in range(len(actions)):
                 mean = pay[min(h, len(pay) - 1), state[nodes[h]], actions[h]]

@@ -5,8 +5,9 @@ be ready for. A `loop` works only on the arrays it is given: compiled without Nu
 references, which in loops of a few nanoseconds a turn is worth a third of the time. What allocates says so.
 
 Numba renews a cached function when its own file changes, but not when a function that it calls has changed in another file.
-So the cache lies in a folder that is named after the contents of all kernels: code of another version is never run. Where it
-cannot be written, a temporary folder serves, or none, with a warning; what is damaged is thrown away and compiled again.
+So the cache lies in a folder that is named after the contents of all kernels and of the formulas that they compile: code of
+another version is never run. Where it cannot be written, a temporary folder serves, or none, with a warning; what is damaged is
+thrown away and compiled again.
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba import types
+from numba.extending import overload, register_jitable
+
+from . import formulas
 
 HERE = Path(__file__).parent
-VERSION = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(HERE.glob("*.py")))).hexdigest()[:16]
+SOURCES = [path for folder in (HERE, HERE.parent / "algorithms", HERE.parent / "certificates") for path in folder.glob("*.py")]
+VERSION = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES))).hexdigest()[:16]
 
 
 def _cached(**options: Any) -> Callable[[Any], Any]:
@@ -85,6 +91,43 @@ def _forgiving(dispatcher: Any) -> Any:
     return dispatcher
 
 
-loop = _cached(_nrt=False)
-inlined = _cached(_nrt=False, forceinline=True)
+LOOP: dict[str, Any] = {"_nrt": False}
+INLINED: dict[str, Any] = {"_nrt": False, "forceinline": True}
+
+loop = _cached(**LOOP)
+inlined = _cached(**INLINED)
 allocates = _cached()
+inner = numba.njit(error_model="numpy", **INLINED)  # part of others that are cached, and with formulas that may be anybody's
+
+for formula in formulas.SHARED:
+    register_jitable(error_model="numpy", **INLINED)(formula)
+
+
+def method(name: str, default: Any = None) -> Any:
+    """A function (constants, ...) for kernels: the method of that name of a named tuple of constants, compiled for its type."""
+
+    def call(constants: Any, *arguments: Any) -> Any:
+        return getattr(constants, name)(*arguments)
+
+    @overload(call, strict=False, jit_options={"error_model": "numpy", **INLINED})
+    def choose(constants: Any, *arguments: Any) -> Any:
+        return getattr(constants.instance_class, name, default) if isinstance(constants, types.BaseNamedTuple) else None
+
+    return call
+
+
+def fitting(dispatcher: Any, constants: Any) -> Any:
+    """A kernel for constants with formulas. Formulas that are not of this package get a compiled copy of their own.
+
+    It is not cached on disk, where the folder is named after the files of this package: other files may change without its
+    noticing. And it is not shared: Numba takes named tuples for the same whose names and fields are the same, whatever their
+    methods are. (So the names of those in this package differ.)
+    """
+    ours = type(constants).__module__.split(".")[0] == __name__.split(".")[0]
+    return dispatcher if ours else _copy_for(dispatcher, type(constants))
+
+
+@functools.cache
+def _copy_for(dispatcher: Any, _: type) -> Any:
+    options = {name: value for name, value in dispatcher.targetoptions.items() if name in INLINED}
+    return numba.njit(error_model="numpy", **options)(dispatcher.py_func)

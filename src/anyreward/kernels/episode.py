@@ -6,20 +6,20 @@ import numpy as np
 
 from .compiled import inlined
 from .greedy import choose
-from .simulate import step
+from .simulate import start, step
 from .table import EPISODES, NONE, add_edge, find, row_of
 
 
 @inlined
-def play(
-    table, state, n, first, size, target, seen, used, Q, settled, prior, A,
-    shape, successors, cumulative, s, key, rng, nodes, actions,
-):  # fmt: skip
-    """Plays from start state s and writes the nodes (H+1) and actions (H) of the episode. Needs room for H + 1 records.
+def play(model, table, index, prior, A, key, rng, nodes, actions):
+    """Plays an episode and writes its nodes (H+1) and actions (H). Needs room for H + 1 records.
 
-    Nodes that are new are left without an index; `choose` knows what to do there.
+    `index` is a tuple with Q and settled, see `greedy`. Nodes that are new are left without an index; `choose` knows what to do
+    there.
     """
-    H = len(actions)
+    _, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
+    shape, successors, _, cumulative, _, _, _ = model
+    Q, settled, s, H = index.Q, index.settled, start(model, rng), len(actions)
     last_plane, last_layer, last_t = len(Q) - 1, len(table.head) - 1, shape[0] - 1
     node, row, layer = np.uint32(0), np.uint64(0), 0
     for h in range(-1, H):  # step -1 is the start draw

@@ -11,6 +11,7 @@ from math import exp, expm1, lgamma, log, log1p, pi, sqrt
 import numpy as np
 
 from .compiled import inlined, loop
+from .formulas import mixture
 from .table import NODES, is_known, log_ratio
 
 HALF_LOG_2 = 0.5 * log(2.0)
@@ -199,8 +200,7 @@ def kl_radius(seen, begin, size, n, S, kind, K, log_laws):
 def threshold(seen, begin, size, n, S, kind, K):
     """psi of one of the kinds: the paper's closed form, a mixture over supports, or at most K successors."""
     if kind == PAPER:
-        m = S - 1.0
-        return m * (1.0 + log1p(n / m)) if m > 0.0 else 0.0
+        return mixture(n, S - 1.0)
     if kind == SIZE:
         return psi_size(seen, begin, size, n, K)
     return psi_support(seen, begin, size, n, S)

@@ -152,9 +152,11 @@ def edges_needed(used, records):
 
 
 @inlined
-def has_room(nodes, edges, states, used, records):
-    """Whether a table of that many nodes and edges, for that many states in all, can take that many records."""
-    return min(used[NODES] + 2 * records, states + 1) <= nodes and used[EDGES] + edges_needed(used, records) <= edges
+def has_room(table, records):
+    """Whether a table can take that many records without having to grow."""
+    used, nodes, edges = table.used, len(table.state), len(table.target)
+    most = table.node_of.size + 1
+    return min(used[NODES] + 2 * records, most) <= nodes and used[EDGES] + edges_needed(used, records) <= edges
 
 
 @loop

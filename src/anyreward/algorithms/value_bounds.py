@@ -1,0 +1,171 @@
+"""Upper and lower values of one reward over balls around the empirical laws: the arrays behind `kernels.bpi`, and what they say.
+
+    Q_up_h(s,a) = r_up + gamma max_{p in ball} p.V_up_{h+1}      V_up_h(s) = max_a Q_up_h(s,a)
+    Q_lo_h(s,a) = r_lo + gamma min_{p in ball} p.V_lo_{h+1}      V_lo_h(s) = max_a Q_lo_h(s,a)
+
+On the event that all laws lie in their balls, V_lo <= value of argmax_a Q_lo <= V* <= V_up at the start. (Robust dynamic
+programming over independent balls: V_lo is the smallest value of that policy over all models in the balls, and V_up the largest
+optimal value.) BPI-UCRL brings them up to date after every episode, UCRL2 and KL-UCRL when a phase begins.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import kernels
+from .._checks import checked_array
+from ..data.counts import Counts, grown
+
+if TYPE_CHECKING:
+    from ..kernels.bpi import Constants
+
+REWARDS = ("known", "observed", "random")
+ROWS = ("Q", "Q_lo", "u", "radius", "dirty")  # arrays with an entry for each row; the others have one for each node
+KEPT = ("Q", "Q_lo", "V_lo", "u", "radius", "dirty", "moved")
+PAID = ("total", "up", "lo")
+
+
+class ValueBounds:
+    """Both values on the counts, which they follow as the counts grow.
+
+    Parameters
+    ----------
+    counts
+        The counts.
+    constants
+        Of `kernels.bpi`: the setting, and what the balls are.
+    rewards
+        `"known"`, `"observed"` or `"random"`.
+    known
+        What every pair pays, (1 or H, S, A), if that is known; else empty.
+    """
+
+    def __init__(self, counts: Counts, constants: Constants, rewards: str, known: np.ndarray) -> None:
+        self.counts, self.constants, self.news = counts, constants, counts.news
+        setting, N, A = counts.setting, counts.capacity, counts.setting.n_actions
+        planes, H = setting.planes, setting.horizon
+        self.sides = kernels.bpi.Sides(
+            Q=np.zeros((planes, N * A)),
+            V=np.zeros((planes, N)),
+            settled=np.zeros((planes, N), np.uint8),
+            Q_lo=np.zeros((planes, N * A)),
+            V_lo=np.zeros((planes, N)),
+            u=np.zeros((2, planes, N * A)),
+            far=np.zeros((2, H + 1)),
+            radius=np.zeros(N * A),
+            dirty=np.zeros((planes, N * A), np.uint8),
+            moved=np.zeros((planes, N), np.uint8),
+        )
+        self.rewards = kernels.bpi.Rewards(
+            kind=REWARDS.index(rewards),
+            known=known,
+            peak=known.max(axis=2),
+            order=np.argsort(known.max(axis=2), axis=1, kind="stable"),
+            least=known.min(axis=2),
+            order_least=np.argsort(known.min(axis=2), axis=1, kind="stable"),
+            total=np.zeros(N * A),
+            up=np.ones(N * A),
+            lo=np.zeros(N * A),
+        )
+        self.nodes, self.actions = np.zeros(H + 1, np.uint32), np.zeros(H, np.uint32)  # room for an episode,
+        self.payments, self.gaps = np.zeros(H), np.zeros(setting.n_outcomes)  # what it paid, and a search in a ball
+        self.sweep()
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What the kernels work on, with room for 64 more episodes."""
+        self.counts.reserve(64 * (self.counts.setting.horizon + 1))
+        self.fit()
+        return self.counts.table, self.sides, self.rewards, self.constants
+
+    def fit(self) -> None:
+        """Lets the arrays follow the table."""
+        N, A = self.counts.capacity, self.counts.setting.n_actions
+        if self.sides.V.shape[1] < N:
+            self.sides = self.sides._replace(
+                **{k: grown(v, N * A if k in ROWS else N) for k, v in self.sides._asdict().items() if k != "far"}
+            )
+            total, up, lo = (grown(rows, N * A) for rows in (self.rewards.total, self.rewards.up, self.rewards.lo))
+            up[len(self.rewards.up) :] = 1.0
+            self.rewards = self.rewards._replace(total=total, up=up, lo=lo)
+
+    def sweep(self) -> None:
+        """A full backward pass, with the radii as they are."""
+        kernels.bpi.sweep(self.counts.table, self.sides, self.rewards, self.constants, self.gaps)
+
+    def has_news(self) -> bool:
+        """Whether something was declared of states and actions since this was asked: what is illegal, and what is known."""
+        before, self.news = self.news, self.counts.news
+        return self.news != before
+
+    def policy(self, lower: bool, key: int) -> np.ndarray:
+        """The policy that is greedy for the lower or for the upper values, (H, S), with ties broken under a key."""
+        setting, sides = self.counts.setting, self.sides
+        Q, V = (sides.Q_lo, sides.V_lo) if lower else (sides.Q, sides.V)
+        greedy = kernels.greedy.Greedy(Q, V, sides.settled, np.zeros(setting.horizon + 1))
+        prior, illegal = self.rewards.known, self.counts.illegal
+        if len(illegal) and len(prior):  # where there is no data, the best legal action
+            prior = prior.copy()
+            prior[:, : len(illegal)][:, illegal] = -1.0
+        return kernels.greedy.policy(greedy, prior, setting.n_actions, self.counts.table.node_of, setting.horizon, np.uint64(key))
+
+    def at_the_start(self) -> tuple[float, float]:
+        """V_up and V_lo before the first step."""
+        s = self.counts.setting.initial_state
+        up, lo = kernels.bpi.start_values(self.counts.table, self.sides, self.constants, -1 if s is None else s, self.gaps)
+        return self._without_data() if np.isnan(up) else (float(up), float(lo))
+
+    def _without_data(self) -> tuple[float, float]:
+        s, far = self.counts.setting.initial_state, self.sides.far[:, 1] * self.counts.setting.discount
+        if not len(self.rewards.known):
+            return 1.0 + far[0], far[1]
+        assert s is not None  # else the start has bounds of its own
+        illegal, pay = self.counts.illegal, self.rewards.known[0, s]
+        pay = pay if not len(illegal) else pay[~illegal[s]]
+        return float(pay.max()) + far[0], float(pay.min() if self.counts.is_unsure(s) else pay.max()) + far[1]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The bounds as they stand, for `restore`."""
+        N, A = self.counts.n_nodes, self.counts.setting.n_actions
+        kept = {name: getattr(self.sides, name)[..., : N * A if name in ROWS else N].copy() for name in KEPT}
+        paid = {name: getattr(self.rewards, name)[: N * A].copy() for name in PAID}
+        return {**kept, **paid, "far": self.sides.far.copy(), "settled": self.sides.settled[:, :N].copy()}
+
+    def restore(self, counts: Counts, state: dict[str, np.ndarray]) -> None:
+        """Takes up bounds that `state` gave; raises ValueError if they do not fit these counts."""
+        self.counts, self.news = counts, counts.news
+        self.fit()
+        N, A, sides = counts.n_nodes, counts.setting.n_actions, self.sides
+        for array in (*sides, self.rewards.total, self.rewards.lo):  # whatever was there before
+            array[...] = 0
+        self.rewards.up[:] = 1.0
+        places = [(getattr(sides, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
+        places += [(getattr(self.rewards, name)[: N * A], name) for name in PAID]
+        for place, name in [*places, (sides.far, "far")]:
+            limits = (0.0, float(counts.setting.sigma[-1]) * (1 + 1e-9)) if name == "far" else ()
+            place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are", *limits)
+        settled = checked_array(state["settled"], np.uint8, (len(sides.V), N), "its indices are")
+        kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, settled)
+
+    def check(self, radius: np.ndarray) -> None:
+        """Raises if bounds that were taken from a file are not those of the counts with these radii: all are computed anew."""
+        sides, known, n = self.sides, self.rewards, self.counts.table.n
+        fresh = sides._replace(**{name: np.zeros_like(array) for name, array in sides._asdict().items()})
+        fresh.radius[:] = radius
+        mean = np.divide(known.total, n, out=np.zeros(len(n)), where=n > 0)
+        right = np.allclose(sides.radius, radius, rtol=1e-9, atol=1e-12) and bool(((mean >= 0) & (mean <= 1 + 1e-9)).all())
+        if known.kind != kernels.bpi.KNOWN and right:
+            A, level = self.counts.setting.n_actions, self.constants.reward_level
+            lo, up = np.zeros(len(n)), np.ones(len(n))
+            for row in np.flatnonzero(n[A:]) + A:
+                x = min(1.0, mean[row])
+                fixed = known.kind == kernels.bpi.FIXED
+                lo[row], up[row] = (x, x) if fixed else kernels.radii.kl_interval(x, float(n[row]), level)
+            right = np.allclose(known.lo, lo, atol=1e-9) and np.allclose(known.up, up, atol=1e-9)
+        kernels.bpi.sweep(self.counts.table, fresh, known, self.constants, self.gaps)
+        slack = 1e-8 * float(self.counts.setting.sigma[-1])
+        names = ("V", "V_lo", "far", "Q", "Q_lo")
+        if not right or not all(np.allclose(getattr(sides, x), getattr(fresh, x), rtol=0.0, atol=slack) for x in names):
+            raise ValueError("its bounds are not those of its counts.")
