@@ -1,9 +1,9 @@
-"""Hundreds of seeded explorations over all algorithms, one line of digests each: for showing that a change of the code changed no result.
+"""Hundreds of seeded explorations over all algorithms, for showing that a change of the code changed no result.
 
     python benchmarks/seeded.py > before.txt      # in one checkout
     python benchmarks/seeded.py before.txt        # in the other: says which runs differ, and exits with 1 if any does
 
-Compared are the counts, exactly, and what is certified, to 12 digits.
+Each run prints one line. The counts are compared exactly, what is certified to 12 digits.
 """
 
 from __future__ import annotations
