@@ -15,7 +15,7 @@ from .certificates.certificate import Certificate, certify
 from .data.counts import Counts
 from .data.tabular import TabularMDP
 from .environments.audit import Audit, audit
-from .environments.gymnasium import EnvironmentFailure
+from .environments.gymnasium import EnvironmentFailure, Gymnasium
 from .exploring.explore import explore, identify
 from .planning import backward_induction, evaluate_policy
 from .setting import Setting
@@ -33,6 +33,7 @@ __all__ = [
     "Counts",
     "EnvironmentFailure",
     "Explorer",
+    "Gymnasium",
     "Interval",
     "Plan",
     "RFTrajectory",

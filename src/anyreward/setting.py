@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class Setting:
             raise ValueError(f"illegal_actions forbids every action in state {full}: at least one has to be legal.")
         return tuple(sorted(pairs))
 
-    @property
+    @cached_property
     def n_outcomes(self) -> int:
         """How many different things a transition can lead to: n_states or, with `terminal="outcome"`, twice as many."""
         return 2 * self.n_states if self.terminal == "outcome" else self.n_states
@@ -155,22 +156,24 @@ class Setting:
             said.append("a state in which an episode ended once always ends it")
         return (*said, *self.assumed)
 
-    @property
+    @cached_property
     def layers(self) -> int:
         """How many separate tables of states the counts have: H + 1, or 1 when the steps are pooled."""
         return 1 if self.stationary else self.horizon + 1
 
-    @property
+    @cached_property
     def planes(self) -> int:
         """How many separate values a state of the counts has in an index: H + 1 when the steps are pooled, or 1."""
         return self.horizon + 1 if self.stationary else 1
 
-    @property
+    @cached_property
     def sigma(self) -> np.ndarray:
         """sigma_k = 1 + gamma + ... + gamma^(k-1) for k = 0 ... H: the largest value of k steps."""
-        return np.concatenate([[0.0], np.cumsum(self.discount ** np.arange(self.horizon))])
+        sigma = np.concatenate([[0.0], np.cumsum(self.discount ** np.arange(self.horizon))])
+        sigma.flags.writeable = False  # it is computed once, and shared
+        return sigma
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """How many laws are estimated: one for each (h, s, a), or (s, a) when stationary, and the start if it is random."""
         steps = 1 if self.stationary else self.horizon

@@ -22,10 +22,14 @@ name                class                     what it is
 `regret-instances`  `RegretInstances`         from regret to a policy: the best of several runs (Kaufmann et al. 2021)
 ==================  ========================  ============================================================================
 
-A new algorithm is a new file with a subclass of `Explorer` and a line here.
+Every file in this folder is imported, and what it registers (`registry.register`) is an algorithm: a new one is a new file.
+`explorer.py` tells what an explorer is and which classes algorithms of a kind share.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
 
 from .bpi_ucbvi import BPIUCBVI
 from .bpi_ucrl import BPIUCRL
@@ -39,31 +43,27 @@ from .jin2020 import Jin2020
 from .kl_ucrl import KLUCRL
 from .opt_qlearning import OptimisticQLearning
 from .random_policy import RandomPolicy
+from .registry import ALGORITHMS, make_explorer, register
 from .rf_express import RFExpress
 from .rf_trajectory import RFTrajectory
 from .rf_ucrl import RFUCRL
 from .ucbvi import UCBVI
 from .ucrl2 import UCRL2
 
-ALGORITHMS: dict[str, type[Explorer]] = {
-    "rf-trajectory": RFTrajectory,
-    "rf-ucrl": RFUCRL,
-    "bpi-ucrl": BPIUCRL,
-    "random": RandomPolicy,
-    "generative": Generative,
-    "fiechter": Fiechter,
-    "rf-express": RFExpress,
-    "jin2020": Jin2020,
-    "bpi-ucbvi": BPIUCBVI,
-    "even-dar": EvenDar,
-    "ucbvi": UCBVI,
-    "euler": EULER,
-    "ucrl2": UCRL2,
-    "kl-ucrl": KLUCRL,
-    "opt-qlearning": OptimisticQLearning,
-    "regret-uniform": RegretUniform,
-    "regret-instances": RegretInstances,
-}
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+# The order of tables and legends: by what the algorithms are for, the paper's and ours first.
+_GOALS = ("reward-free", "best policy", "regret", "generative", "baseline")
+_FIRST = ("rf-trajectory", "rf-ucrl", "bpi-ucrl")
+
+
+def _place(goal: str) -> tuple[int, str]:
+    return _GOALS.index(goal) if goal in _GOALS else len(_GOALS), goal
+
+
+for _name in sorted(ALGORITHMS, key=lambda name: (name not in _FIRST, *_place(ALGORITHMS[name].goal), name)):
+    ALGORITHMS[_name] = ALGORITHMS.pop(_name)
 
 __all__ = [
     "ALGORITHMS",
@@ -87,4 +87,6 @@ __all__ = [
     "RegretUniform",
     "draws_for",
     "instances_for",
+    "make_explorer",
+    "register",
 ]

@@ -16,15 +16,14 @@ second is taken on trust. No discount.
 from __future__ import annotations
 
 from math import e, inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..kernels.formulas import Ahead, Row, mean, mean_and_variance
-from ..rewards.forms import Reward
-from ..setting import Setting
-from .explorer import RewardedExplorer, only_undiscounted
+from .explorer import RewardedExplorer
 from .optimistic import OptimisticExplorer
+from .registry import register
 
 
 class BPIUCBVIIndex(NamedTuple):
@@ -52,6 +51,7 @@ class BPIUCBVIIndex(NamedTuple):
         return min(H, r + b + up), max(0.0, r - b + lo), min(H, g)
 
 
+@register("bpi-ucbvi")
 class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
     """BPI-UCBVI as ask and tell; see `OptimisticExplorer` for options."""
 
@@ -59,10 +59,8 @@ class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
     guarantee = "its recommendation epsilon-optimal at the stop (one inequality on trust)"
     status = "certified, partly on trust"
     reference = "Ménard et al. 2021"
-
-    def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
-        only_undiscounted(setting, "BPI-UCBVI")
-        super().__init__(setting, reward, **options)
+    proved = True
+    supports_discount = False
 
     def rule(self) -> BPIUCBVIIndex:
         S, A, H = self.setting.n_outcomes, self.setting.n_actions, self.setting.horizon
@@ -71,7 +69,7 @@ class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
     @property
     def recommendation(self) -> np.ndarray:
         """The policy whose loss G bounds: the first maximiser of Q_up everywhere, (H, S)."""
-        return self._policy(0)
+        return self.greedy_policy(np.uint64(0))
 
     @property
     def own_epsilon(self) -> float | None:

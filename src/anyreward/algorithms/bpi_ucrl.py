@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -34,18 +34,18 @@ from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..setting import Setting, shown
-from .explorer import Explorer
+from .explorer import IndexExplorer, Policies, Request
+from .registry import register
 from .value_bounds import REWARDS, ValueBounds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..data.tabular import TabularMDP
-
-CHUNK = 1_000
+    from ..kernels.bpi import BoundsLearner
 
 
-class BPIUCRL(Explorer):
+@register("bpi-ucrl")
+class BPIUCRL(IndexExplorer):
     """BPI-UCRL as ask and tell: `tell` takes the observed rewards as well, unless they are known.
 
     Parameters
@@ -59,17 +59,17 @@ class BPIUCRL(Explorer):
     stationary_rewards
         Whether to assume that observed rewards do not depend on the step. A stationary setting pools the steps and needs it,
         unless `reward` tells; that the transitions are stationary does not imply it.
-    ties
-        `"random"` or `"first"`.
-    setting, delta, bounds, max_successors, seed, growth
-        See `Explorer`. `bounds="tight"` is used without transfer.
+    setting, delta, bounds, max_successors, seed, growth, ties
+        See `Explorer` and `IndexExplorer`. `bounds="tight"` is used without transfer.
     """
 
     goal = "best policy"
     needs_reward = True
     guarantee = "its recommendation epsilon-optimal for the reward at the stop"
     reference = "Kaufmann et al. 2021"
-    knows_masks = True
+    proved = True
+    handles_masks = True
+    per_call: ClassVar[int] = 1_000
 
     def __init__(
         self,
@@ -78,7 +78,6 @@ class BPIUCRL(Explorer):
         *,
         rewards: str = "known",
         stationary_rewards: bool = False,
-        ties: str = "random",
         **options: Any,
     ) -> None:
         if options.get("transfer"):
@@ -97,8 +96,6 @@ class BPIUCRL(Explorer):
             raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         if reward is None and rewards == "known":
             raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='observed' or rewards='random'.")
-        if ties not in ("random", "first"):
-            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         S, A = setting.n_outcomes, setting.n_actions
         self.rewards = rewards
         self.reward = None if reward is None else reward_of_setting(reward, setting, (0.0, 1.0))
@@ -124,7 +121,6 @@ class BPIUCRL(Explorer):
                     "stationary_rewards=True as well; if they may, use stationary=False."
                 )
             self.stationary_rewards = True  # or else the reward that is given says so
-        self._seed_key = self._tie_key(ties)
         if self._on_arrival:
             self._plan_everywhere()
             return
@@ -162,6 +158,18 @@ class BPIUCRL(Explorer):
             l1=False,
         )
 
+    @property
+    def formulas(self) -> Any:
+        return self._values.constants
+
+    def learner(self) -> BoundsLearner:
+        self._values.fit()
+        values, start = self._values, self.setting.initial_state
+        return kernels.bpi.BoundsLearner(
+            values.sides, values.prior, self.setting.n_actions, values.rewards, values.constants, self._pay,
+            -1 if start is None else start, values.gaps,
+        )  # fmt: skip
+
     def _catch_up(self) -> None:
         """Brings the bounds up to date with what was declared since they were computed."""
         if self._on_arrival:
@@ -172,25 +180,30 @@ class BPIUCRL(Explorer):
 
     def ask(self) -> np.ndarray:
         """The policy that is greedy for the upper values, (H, S)."""
+        if not self._on_arrival:
+            return super().ask()
         self._catch_up()
+        return kernels.greedy.greedy_of(self._Q_up, self.episode_key)
+
+    def ask_many(self, episodes: int, goal: float) -> Request:
+        if self.reward is None:
+            raise ValueError("reward is not given: a known model has to be told what it pays.")
         if self._on_arrival:
-            return kernels.greedy.greedy_of(self._Q_up, np.uint64(self._episode_key))
-        return self._values.policy(False, self._episode_key)
+            return Policies(self.ask()[None])
+        return super().ask_many(episodes, 2 * goal - self._slack)
+
+    def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
+        if isinstance(request, Policies):
+            self.tell(*outcome)
 
     @property
     def recommendation(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
         self._catch_up()
-        if self._on_arrival:
-            return self._Q_lo.argmax(axis=2)
-        return self._values.policy(True, 0)
+        return self._Q_lo.argmax(axis=2) if self._on_arrival else self._values.cautious_policy()
 
     @property
-    def _episode_key(self) -> int:
-        return kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes)
-
-    @property
-    def wants_rewards(self) -> bool:  # type: ignore[override]
+    def observes_rewards(self) -> bool:  # type: ignore[override]
         return self.rewards != "known"
 
     def reached(self, goal: float) -> bool:
@@ -219,12 +232,8 @@ class BPIUCRL(Explorer):
         if self._on_arrival:
             self.counts.add_episodes(states, actions)
             self._plan_everywhere()
-            return
-        values = self._values
-        for i in range(0, len(states), 64):
-            part = slice(i, i + 64)
-            payments = np.ascontiguousarray(paid[part])
-            kernels.bpi.learn(*values.parts, states[part], actions[part], payments, values.nodes, values.gaps)
+        else:
+            self._learn(states, actions, paid)
 
     def _checked_rewards(self, rewards: ArrayLike | None, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """Observed rewards as (B, H), in [0, 1] and, unless they are random, always the same for a pair."""
@@ -252,20 +261,6 @@ class BPIUCRL(Explorer):
                     "else before: use rewards='random' if rewards are not always the same."
                 )
         return paid
-
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
-        if self.reward is None:
-            raise ValueError("reward is not given: a known model has to be told what it pays.")
-        if self._on_arrival:
-            super().advance(mdp, rng, episodes, goal)
-            return self.error_bound <= goal
-        values = self._values
-        kernels.bpi.run(
-            mdp.model, *values.parts, self._pay, np.uint64(self._seed_key), rng, min(episodes, CHUNK), 2 * goal - self._slack,
-            values.nodes, values.actions, values.payments, values.gaps,
-        )  # fmt: skip
-        return self.error_bound <= goal
 
     @property
     def _slack(self) -> float:

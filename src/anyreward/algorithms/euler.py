@@ -24,8 +24,9 @@ import numpy as np
 from ..kernels.formulas import Ahead, Row, mean_and_variance, mean_square_gap
 from ..rewards.forms import Reward
 from ..setting import Setting, shown
-from .explorer import RewardedExplorer, only_undiscounted, transitions
+from .explorer import RewardedExplorer, transitions
 from .optimistic import OptimisticExplorer
+from .registry import register
 
 
 class EULERIndex(NamedTuple):
@@ -53,6 +54,7 @@ class EULERIndex(NamedTuple):
         return q, max(0.0, r + lo - b - row.root * sqrt(var_lo)), self.H
 
 
+@register("euler")
 class EULER(OptimisticExplorer, RewardedExplorer):
     """EULER as ask and tell.
 
@@ -72,13 +74,13 @@ class EULER(OptimisticExplorer, RewardedExplorer):
     guarantee = "regret ~ sqrt(Q* S A T)"
     status = "no certificate"
     reference = "Zanette & Brunskill 2019"
+    supports_discount = False
     needs_budget = True
     lower_at_policy = True
 
     def __init__(
         self, setting: Setting, reward: Reward = None, *, budget: int | None = None, variant: str = "repaired", **options: Any
     ) -> None:
-        only_undiscounted(setting, "EULER")
         if variant not in ("repaired", "published"):
             raise ValueError(f"variant is {shown(variant)}: it has to be 'repaired' or 'published'.")
         self.variant, self.transitions = variant, transitions(budget, setting, "EULER")

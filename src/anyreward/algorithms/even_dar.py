@@ -24,15 +24,14 @@ was derived.
 from __future__ import annotations
 
 from math import inf, log, pi, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..kernels.formulas import Ahead, Row, mean
-from ..rewards.forms import Reward
-from ..setting import Setting
 from .explorer import RewardedExplorer
 from .optimistic import OptimisticExplorer
+from .registry import register
 
 
 class EvenDarIndex(NamedTuple):
@@ -57,6 +56,7 @@ class EvenDarIndex(NamedTuple):
         return min(most, r + gamma * mean(ahead, ahead.V) + e), max(r, r + gamma * mean(ahead, ahead.V_lo) - e), 0.0
 
 
+@register("even-dar")
 class EvenDar(OptimisticExplorer, RewardedExplorer):
     """Action elimination as ask and tell; see `OptimisticExplorer` for options."""
 
@@ -64,10 +64,8 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
     guarantee = "its recommendation epsilon-optimal at the stop; stops only if every state is reached"
     status = "certified"
     reference = "Even-Dar et al. 2006"
+    proved = True
     blind_by_reward = True
-
-    def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
-        super().__init__(setting, reward, **options)
 
     def rule(self) -> EvenDarIndex:
         setting = self.setting

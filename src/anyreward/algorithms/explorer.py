@@ -1,25 +1,39 @@
-"""What every explorer is: counts, a policy for the next episode, and a bound on what is still unknown."""
+"""What every explorer is: an algorithm that says which policy to play next (`ask`) and learns from what it met (`tell`).
+
+A new algorithm is one new file in this folder with a subclass of `Explorer`, or of one of the three that have more in common:
+
+==================  ==================================================================================================
+`GreedyExplorer`    greedy for an error index: reward-free algorithms (`rf_trajectory.py` is the shortest example)
+`OptimisticExplorer`  greedy for an optimistic index of one reward (`ucbvi.py`), or of errors (`rf_express.py`)
+`PhasedUCRL`        optimistic over balls around the empirical laws, in phases (`ucrl2.py`)
+==================  ==================================================================================================
+
+The decorator `register` gives it a name; nothing else has to be edited. What holds for the algorithm (whether it needs a reward,
+can be resumed, has a proof) is an attribute of its class, and `anyreward.testing` checks that it is so.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .. import kernels
 from ..certificates.bounds import Bound, PaperBound, as_bound
-from ..certificates.certificate import Certificate, certify
+from ..certificates.certificate import Certificate, certificate_of
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..setting import Setting, probability, real_number, whole_number
+from ..setting import Setting, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
-    from ..data.tabular import TabularMDP
+NOTHING = np.zeros((0, 0, 0))  # known beforehand of states without data
+CHUNK = 256  # episodes of a batch that are learnt from at once
 
 
 class Explorer(ABC):
@@ -32,26 +46,31 @@ class Explorer(ABC):
     delta
         The certificate may fail with at most this probability, in (0, 1).
     bounds
-        Which certificate `error_bound` is: `"tight"`, `"paper"`, or a bound with options of its own (`bounds`).
+        Which certificate `error_bound` is: `"tight"`, `"paper"`, or a bound with options of its own (`certificates.bounds`).
     clip, max_successors, transfer
-        Options of these bounds, if they are given by name: `clip` of `PaperBound`, the others of `TightBound`. One that the
-        bounds do not have is refused.
+        Options of these bounds, if they are given by name: `clip` of `PaperBound`, the others of `TightBound`. An option that
+        the bounds do not have is refused.
     seed
         Makes every choice of the algorithm repeatable.
     growth
-        How much the number of episodes grows, above 1, between two looks at the certificate in `explore`.
+        `explore` looks at the certificate whenever the number of episodes has grown by this factor, which is above 1.
     """
 
-    goal: ClassVar[str] = "reward-free"  # or best policy, regret, generative
-    guarantee: ClassVar[str] = "its atlas is certified by the bounds"
+    name: ClassVar[str] = ""  # under which it is registered
+    goal: ClassVar[str] = "reward-free"  # or "best policy", "regret", "generative", "baseline"
+    guarantee: ClassVar[str] = "every plan epsilon-optimal once its counts are certified"
     status: ClassVar[str] = "certified"  # how far its guarantee goes: certified, proved, on trust, none
     reference: ClassVar[str] = ""
-    needs_reward: ClassVar[bool] = False  # whether it is for one reward; `explore` gives it the model's own if it gets none
-    needs_budget: ClassVar[bool] = False  # whether it has to know the number of episodes beforehand, as `budget`
-    clips: ClassVar[bool] = False  # whether its index has the option `clip`
-    knows_masks: ClassVar[bool] = False  # whether its own guarantee holds where actions may be illegal
-    plays_episodes: ClassVar[bool] = True  # whether it walks through its environment
-    heuristic = False  # whether its constants are not those of its guarantee
+    needs_reward: ClassVar[bool] = False  # it explores for one reward; `explore` gives it the model's own if it gets none
+    needs_budget: ClassVar[bool] = False  # it has to know the number of episodes beforehand, as `budget`
+    supports_discount: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True  # `state` and `restore` take it up again to the last bit
+    proved: ClassVar[bool] = False  # it has a guarantee of its own, `own_epsilon`, beside our certificate
+    handles_masks: ClassVar[bool] = False  # that guarantee holds where actions may be illegal
+    plays_episodes: ClassVar[bool] = True  # it walks through its environment; a generative model does not
+    clips: ClassVar[bool] = False  # its index has the option `clip`
+    heuristic: bool = False  # its constants are not those of its guarantee, which is then withdrawn
+    observes_rewards: bool = False  # `tell` has to be given what was paid, as a third argument
 
     def __init__(
         self,
@@ -66,6 +85,8 @@ class Explorer(ABC):
     ) -> None:
         if not 1.0 < real_number(growth, "growth") < inf:
             raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
+        if setting.discount != 1.0 and not self.supports_discount:
+            raise ValueError(f"discount is {setting.discount:g}: {type(self).__name__} is for problems without a discount.")
         self.setting, self.delta, self.clip = setting, probability(delta, "delta"), clip
         options: dict[str, Any] = {"max_successors": max_successors, "transfer": transfer}
         if bounds == PaperBound.name:
@@ -76,11 +97,13 @@ class Explorer(ABC):
             raise ValueError("transfer is between steps: a stationary setting has none to transfer from. Leave it out.")
         self.bound = as_bound(bounds, **{name: value for name, value in options.items() if value is not None})
         self.seed, self.growth = seed, growth
+        self.options: dict[str, Any] = {}  # what `make_explorer` made it with, beside delta, bounds and seed
         self.counts = Counts(setting, transfer=getattr(self.bound, "transfer", False))
+        self._bounds: dict[Any, tuple[Any, float]] = {}  # each with the revision of the counts that it was computed for
 
     @classmethod
     def defaults(cls, setting: Setting, epsilon: float) -> dict[str, Any]:
-        """Options that suit a target of epsilon, for `explore` to use unless they are given."""
+        """Options that suit a target of epsilon, which `explore` uses unless they are given."""
         return {}
 
     @abstractmethod
@@ -96,42 +119,53 @@ class Explorer(ABC):
         self._learn(*self.counts.checked(states, actions))
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
+        """Learns from episodes that were checked, (B, H+1) and (B, H) int64."""
         self.counts.add_episodes(states, actions)
-
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays and learns from at least one and at most `episodes` episodes of a known model.
-
-        An explorer that follows its own error bound ends early, and returns True, once the bound is at most `goal`.
-        """
-        states, actions = mdp.rollout(self.ask(), seed=rng)
-        self.tell(states, actions)
-        return False
 
     def actor(self) -> Callable[[int, int], int]:
         """The policy of the next episode as a function of step and state, for one who plays it step by step."""
         policy = self.ask()
         return lambda h, s: policy[h, s]
 
-    def reached(self, goal: float) -> bool:
-        """Whether an explorer that follows its own error bound sees it at or below `goal`; others are told by `error_bound`."""
-        return False
+    def ask_many(self, episodes: int, goal: float) -> Request:
+        """What to play next on a known model, which can play many episodes at once: at least one, at most `episodes`.
 
-    wants_rewards = False  # whether `tell` has to be given what was paid, as a third argument
+        A fast form of `ask`: the same episodes are played, and `tell_many` leaves the same behind. An explorer that stops by an
+        index of its own lets the compiled loop end once that is at most `goal`.
+        """
+        return Policies(self.ask()[None])
+
+    def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
+        """Learns from what came of a request of `ask_many`."""
+        self.tell(*outcome)
+
+    def reached(self, goal: float) -> bool:
+        """Whether an explorer that stops by an index of its own is certified to `goal`; for others `error_bound` tells."""
+        return False
 
     def state(self) -> dict[str, np.ndarray]:
         """All that later decisions depend on, beside what the explorer was made with.
 
         A subclass that keeps more than its counts adds it here, and takes it up in `restore`.
         """
+        if not self.resumable:
+            raise ValueError(
+                f"{type(self).__name__} cannot be saved half-way: it keeps more than its counts. Explore without a checkpoint."
+            )
         return self.counts.state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Goes on from where `state` was taken, to the last bit. Raises ValueError if that is not a state."""
+        """Resumes from where `state` was taken, to the last bit. Raises ValueError if that is not a state."""
         self.counts = Counts.from_state(self.setting, state, self.counts.transfer)
+        self._bounds = {}
 
     def _tie_key(self, ties: str) -> int:
-        """The key under which ties are broken; 0 takes the first. A stream of its own: the environment's draws, seeded by the
-        same number, are independent of it."""
+        """The key under which ties are broken; 0 takes the first maximiser.
+
+        It is a stream of its own: the environment's draws, seeded by the same number, are independent of it.
+        """
+        if ties not in ("random", "first"):
+            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         word = np.random.SeedSequence(self.seed, spawn_key=(1,)).generate_state(1, np.uint64)[0] | np.uint64(1)
         return int(word) if ties == "random" else 0
 
@@ -140,9 +174,21 @@ class Explorer(ABC):
         """How many episodes were learnt from."""
         return self.counts.episodes
 
+    def bound_of(self, bound: Bound) -> float:
+        """A bound for the present counts. It is computed once: asking again costs nothing until there is something new."""
+        now, key = self.counts.revision, bound if isinstance(bound, Hashable) else id(bound)
+        if self._bounds.get(key, (None, 0.0))[0] != now:
+            self._bounds[key] = now, bound(self.counts, self.delta)
+        return self._bounds[key][1]
+
+    @property
+    def error_bound(self) -> float:
+        """The bound on the value error of every policy under every reward in [0, 1], exact for the present counts."""
+        return self.bound_of(self.bound)
+
     def certificate(self, epsilon: float | None = None) -> Certificate:
         """What can be certified now; `epsilon` is the target, if there is one."""
-        return certify(self.counts, self.delta, self.bound, epsilon)
+        return certificate_of(self.counts, self.delta, self.bound, self.bound_of(self.bound), epsilon)
 
     @property
     def recommendation(self) -> np.ndarray | None:
@@ -158,14 +204,121 @@ class Explorer(ABC):
         return None
 
     def guaranteed(self) -> float | None:
-        """`own_epsilon`, or None where its theorem says nothing: with illegal actions, unless the algorithm knows of them."""
+        """`own_epsilon`, or None where its theorem says nothing: with illegal actions, unless the algorithm handles them."""
         masked = self.setting.hidden_masks or len(self.counts.illegal)
-        return None if masked and not self.knows_masks else self.own_epsilon
+        return None if masked and not self.handles_masks else self.own_epsilon
+
+
+@dataclass(frozen=True)
+class Policies:
+    """One episode with each of these policies. Its outcome: states (B, H+1) and actions (B, H)."""
+
+    policies: np.ndarray  # (B, H, S)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Episodes from each of which an explorer learns before the next one, in the compiled loop (`kernels.loop`).
+
+    Its outcome: nothing, or the states (B, H+1), actions (B, H) and policies (B, H, S) of the episodes, as far as they are to be
+    `written` down.
+    """
+
+    explorer: IndexExplorer
+    episodes: int
+    goal: float = -1.0
+    written: str = ""  # "", "episodes" or "policies"
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """Many episodes of the greedy policy of an index, played together. Its outcome: counts, as rows of (h, s, a, next, count)."""
+
+    index: Any  # of `kernels.greedy`
+    node_of: np.ndarray
+    key: np.uint64  # under which ties are broken
+    horizon: int
+    episodes: int
+
+
+@dataclass(frozen=True)
+class Draws:
+    """So many successors of each pair of a generative model, and so many starts. Its outcome: as that of `Repeated`."""
+
+    times: np.ndarray  # (1 or H, S, A) int64
+    starts: int
+
+
+Request = Policies | Learning | Repeated | Draws
+
+
+class IndexExplorer(Explorer):
+    """An explorer that plays the greedy policy of an index over what was visited, kept up to date by a compiled learner.
+
+    A subclass gives the learner (`kernels.loop` tells what that is) and the formulas that it was compiled with.
+
+    Parameters
+    ----------
+    ties
+        `"random"`: one of the maximisers, drawn anew whenever the index is brought up to date; or `"first"`.
+    setting, delta, bounds, clip, max_successors, transfer, seed, growth
+        See `Explorer`.
+    """
+
+    per_call: ClassVar[int] = 5_000  # episodes of the compiled loop before Python looks in: some milliseconds
+
+    def __init__(self, setting: Setting, *args: Any, ties: str = "random", **options: Any) -> None:
+        super().__init__(setting, *args, **options)
+        self.ties = ties
+        self.seed_key = np.uint64(self._tie_key(ties))
+
+    @abstractmethod
+    def learner(self) -> Any:
+        """Its arrays and constants, with room for all that the counts have room for."""
 
     @property
-    def error_bound(self) -> float:
-        """The bound on the value error of every policy under every reward in [0, 1], exact for the present counts."""
-        return self.bound(self.counts, self.delta)
+    @abstractmethod
+    def formulas(self) -> Any:
+        """The named tuple whose methods are the formulas of this algorithm."""
+
+    def _catch_up(self) -> None:
+        """Lets the index know what was declared of states and actions since it was computed, if it depends on that."""
+
+    @property
+    def episode_key(self) -> np.uint64:
+        """The key under which the next episode breaks its ties."""
+        return np.uint64(kernels.greedy.episode_key(self.seed_key, self.episodes))
+
+    def ask(self) -> np.ndarray:
+        """The greedy policy of the index, (H, S)."""
+        self._catch_up()
+        return self.greedy_policy(self.episode_key)
+
+    def greedy_policy(self, key: np.uint64) -> np.ndarray:
+        """The greedy policy of the index as it stands, (H, S), with ties broken under a key; 0 takes the first maximiser."""
+        learner, setting, node_of = self.learner(), self.setting, self.counts.table.node_of
+        return kernels.greedy.policy(learner.index, learner.prior, setting.n_actions, node_of, setting.horizon, key)
+
+    def ask_many(self, episodes: int, goal: float) -> Request:
+        self._catch_up()
+        return Learning(self, min(episodes, self.per_call, self.counts.until_booking), goal)
+
+    def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
+        """The compiled loop has learnt already."""
+
+    def _learn(self, states: np.ndarray, actions: np.ndarray, payments: np.ndarray | None = None) -> None:
+        i = 0
+        while i < len(states):
+            part = slice(i, i + min(CHUNK, self.counts.until_booking))
+            paid = np.zeros((1, self.setting.horizon)) if payments is None else payments[part]
+            self.counts.reserve(len(states[part]) * states.shape[1])
+            self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid)
+            self.counts.book_if_due()
+            i = part.stop
+
+    def kernel(self, name: str) -> Callable[..., Any]:
+        """A function of `kernels.loop`, compiled for the formulas of this algorithm."""
+        return kernels.compiled.fitting(getattr(kernels.loop, name), self.formulas)
 
 
 class RewardedExplorer(Explorer):
@@ -181,12 +334,6 @@ class RewardedExplorer(Explorer):
         if isinstance(given, ArrivalReward):
             raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
         self.reward = np.array(given[:1] if np.ndim(reward) in (1, 2) and not callable(reward) else given)
-
-
-def only_undiscounted(setting: Setting, name: str) -> None:
-    """Raises if there is a discount, for algorithms that are not made for one."""
-    if setting.discount != 1.0:
-        raise ValueError(f"discount is {setting.discount:g}: {name} is for problems without a discount.")
 
 
 def transitions(budget: int | None, setting: Setting, name: str) -> int:

@@ -30,6 +30,7 @@ from ..certificates.thresholds import paper_radius
 from ..kernels.formulas import Ahead, Row, beta, mean
 from ..setting import Setting, positive, shown
 from .optimistic import OptimisticExplorer
+from .registry import register
 
 SAFE = 1.0 + 1e-12  # undoes the rounding of a division before a floor
 
@@ -56,6 +57,7 @@ class FiechterIndex(NamedTuple):
         return self.eta * floor(F / self.eta * SAFE), 0.0, 0.0
 
 
+@register("fiechter")
 class Fiechter(OptimisticExplorer):
     """Fiechter's algorithm as ask and tell.
 
@@ -72,6 +74,7 @@ class Fiechter(OptimisticExplorer):
     guarantee = "repaired: every plan epsilon-optimal at the stop; published: none"
     status = "certified if repaired"
     reference = "Fiechter 1994"
+    proved = True
 
     def __init__(self, setting: Setting, *, variant: str = "repaired", eta: float | None = None, **options: Any) -> None:
         if variant not in ("repaired", "published"):

@@ -24,17 +24,15 @@ the horizon.
 from __future__ import annotations
 
 from math import ceil, log, log2, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..rewards.forms import Reward
 from ..setting import Setting, positive, probability
-from .explorer import RewardedExplorer, transitions
+from .explorer import Learning, Policies, Request, RewardedExplorer, transitions
+from .registry import register
 from .ucbvi import UCBVI
-
-if TYPE_CHECKING:
-    from ..data.tabular import TabularMDP
 
 CHUNK = 1_000
 
@@ -65,6 +63,7 @@ def ucbvi_regret(setting: Setting, episodes: int, delta: float) -> float:
     return 20 * H**1.5 * L * sqrt(S * A * K) + 250 * H**2 * S**2 * A * L**2
 
 
+@register("regret-uniform")
 class RegretUniform(RewardedExplorer):
     """A policy drawn uniformly among those that UCB-VI played; `budget` is K, the other options are UCB-VI's."""
 
@@ -73,6 +72,9 @@ class RegretUniform(RewardedExplorer):
     status = "proved, vacuous at small budgets"
     reference = "Jin et al. 2018"
     needs_budget = True
+    supports_discount = False
+    resumable = False  # its runs are not kept
+    proved = True
     runs = 1
 
     def __init__(
@@ -120,36 +122,46 @@ class RegretUniform(RewardedExplorer):
 
     def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         for b in range(len(states)):
-            t = self.episodes
-            if t < self._exploring:
-                run, k = divmod(t, self.episodes_each)
-                if k == self._chosen_at[run]:
-                    self.policies.append(self.ask())
-                self._run()._learn(states[b : b + 1], actions[b : b + 1])
-                if k == self.episodes_each - 1:
-                    self._inner = None
+            episode = states[b : b + 1], actions[b : b + 1]
+            if self.episodes < self._exploring:
+                self._keep_if_chosen()
+                self._run()._learn(*episode)
+                self._count_played(1)
             else:
-                self._evaluate(np.array([(t - self._exploring) % self.runs]), states[b : b + 1], actions[b : b + 1])
-            self.counts.add_episodes(states[b : b + 1], actions[b : b + 1])
+                self._evaluate(self._turn(1), *episode)
+            self.counts.add_episodes(*episode)
 
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
-        t = self.episodes
-        if t < self._exploring:
-            run, k = divmod(t, self.episodes_each)
-            if k == self._chosen_at[run]:
-                self.policies.append(self.ask())
-            ahead = self._chosen_at[run] - k
-            count = min(episodes, self.episodes_each - k, int(ahead) if ahead > 0 else CHUNK, CHUNK)
-            states, actions, _ = self._run().play_noted(mdp, rng, count, False)
-            if k + count == self.episodes_each:
-                self._inner = None
+    def ask_many(self, episodes: int, goal: float) -> Request:
+        if self.episodes >= self._exploring:
+            return Policies(np.stack(self.policies)[self._turn(min(episodes, CHUNK))])
+        self._keep_if_chosen()
+        run, k = divmod(self.episodes, self.episodes_each)
+        ahead = int(self._chosen_at[run]) - k
+        count = min(episodes, self.episodes_each - k, ahead if ahead > 0 else CHUNK, CHUNK)
+        return Learning(self._run(), count, written="episodes")
+
+    def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
+        states, actions = outcome
+        if isinstance(request, Learning):
+            self._count_played(len(states))
         else:
-            turns = (t - self._exploring + np.arange(min(episodes, CHUNK))) % self.runs
-            states, actions = mdp.play_each(np.stack(self.policies)[turns], rng)
-            self._evaluate(turns, states, actions)
+            self._evaluate(self._turn(len(states)), states, actions)
         self.counts.add_episodes(states, actions)
-        return False
+
+    def _turn(self, episodes: int) -> np.ndarray:
+        """Which of the policies is evaluated in each of the next episodes."""
+        return (self.episodes - self._exploring + np.arange(episodes)) % self.runs
+
+    def _count_played(self, episodes: int) -> None:
+        """The run under way has learnt from so many episodes; if it is over, the next one begins."""
+        if self.episodes % self.episodes_each + episodes == self.episodes_each:
+            self._inner = None
+
+    def _keep_if_chosen(self) -> None:
+        """Keeps the policy of the next episode if it is the one that was drawn for its run."""
+        run, k = divmod(self.episodes, self.episodes_each)
+        if k == self._chosen_at[run] and len(self.policies) == run:
+            self.policies.append(self.ask())
 
     def _evaluate(self, turns: np.ndarray, states: np.ndarray, actions: np.ndarray) -> None:
         """Adds what episodes paid to the policies whose turn it was."""
@@ -177,10 +189,8 @@ class RegretUniform(RewardedExplorer):
         regret = ucbvi_regret(self.setting, self.episodes_each, self.regret_delta)
         return float(min(self.setting.sigma[-1], regret / (self.episodes_each * self.delta / 2)))
 
-    def state(self) -> dict[str, np.ndarray]:
-        raise ValueError(f"{type(self).__name__} cannot be saved half-way: its runs are not kept. Explore without a checkpoint.")
 
-
+@register("regret-instances")
 class RegretInstances(RegretUniform):
     """The best of M policies, one of each of M runs of UCB-VI, by N fresh episodes each.
 

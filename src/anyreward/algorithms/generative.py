@@ -16,20 +16,18 @@ Where there is no model to draw from, with `ask` and `tell`, it is the random po
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..certificates.thresholds import paper_beta, paper_rule
 from ..setting import Setting, positive, probability
+from .explorer import Draws, Request
 from .random_policy import RandomPolicy
-
-if TYPE_CHECKING:
-    from ..data.tabular import TabularMDP
+from .registry import register
 
 MOST_DRAWS = 2**53
 
 
+@register("generative")
 class Generative(RandomPolicy):
     """Draws of every pair alike. It needs a `TabularMDP`: an environment has to be walked through."""
 
@@ -39,39 +37,28 @@ class Generative(RandomPolicy):
     reference = "Kearns & Singh 1998; Azar et al. 2012"
     plays_episodes = False
 
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Draws as many transitions as these episodes have, and as many starts."""
+    def ask_many(self, episodes: int, goal: float) -> Request:
+        """As many draws as these episodes have transitions, and as many starts."""
         setting = self.setting
-        H, S, A = setting.horizon, setting.n_outcomes, setting.n_actions
-        steps = 1 if setting.stationary else H
         episodes = min(episodes, self.counts.until_booking)
-        pairs, begin = steps * S * A, self.episodes * H
-        draws = np.zeros(pairs, np.int64)
-        left = episodes * H
+        shape = 1 if setting.stationary else setting.horizon, setting.n_outcomes, setting.n_actions
+        times = np.zeros(int(np.prod(shape)), np.int64)
+        begin, left = self.episodes * setting.horizon, episodes * setting.horizon
         while left > 0:  # whole rounds at once, the first and the last one in parts
-            turn, place = divmod(begin, pairs)
-            if place == 0 and left >= pairs:
-                draws += left // pairs
-                begin, left = begin + left // pairs * pairs, left % pairs
+            turn, place = divmod(begin, len(times))
+            if place == 0 and left >= len(times):
+                times += left // len(times)
+                begin, left = begin + left // len(times) * len(times), left % len(times)
                 continue
-            order = np.random.default_rng([self.seed, 7, turn]).permutation(pairs)
-            part = min(left, pairs - place)
-            draws[order[place : place + part]] += 1
+            order = np.random.default_rng([self.seed, 7, turn]).permutation(len(times))
+            part = min(left, len(times) - place)
+            times[order[place : place + part]] += 1
             begin, left = begin + part, left - part
-        taken = np.flatnonzero(draws)
-        h, pair = np.divmod(taken, S * A)
-        t = np.minimum(h, len(mdp._probabilities) - 1)
-        successors = mdp._successors.reshape(len(mdp._successors), S * A, -1)[t, pair]
-        times = rng.multinomial(draws[taken], mdp._probabilities.reshape(len(mdp._probabilities), S * A, -1)[t, pair])
-        i, k = np.nonzero(times)
-        moves = np.column_stack([h[i], pair[i] // A, pair[i] % A, successors[i, k], times[i, k]])
-        starts = np.flatnonzero(mdp.initial)
-        drawn = rng.multinomial(episodes, mdp.initial[starts])
-        first = np.column_stack([np.full(len(starts), -1), np.zeros((len(starts), 2), np.int64), starts, drawn])
-        self.counts.add_flows(np.concatenate([first[drawn > 0], moves]).astype(np.int64))
+        return Draws(times.reshape(shape), episodes)
+
+    def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
+        self.counts.add_flows(outcome[0])
         self.counts.book_if_due()
-        self._index._fit()
-        return False
 
 
 def draws_for(setting: Setting, epsilon: float, delta: float = 0.1) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,20 +20,19 @@ from .. import kernels
 from .._checks import checked_array
 from ..certificates.error_index import ErrorIndex
 from ..setting import Setting, shown
-from .explorer import Explorer
+from .explorer import NOTHING, IndexExplorer, Repeated, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..data.tabular import TabularMDP
-    from ..kernels.rf import Rule
+    from ..kernels.rf import ErrorLearner, Rule
 
 FEW = 4_000  # pairs of step and state up to which a whole policy is cheaper than asking for its entries one by one
 SCHEDULES = ("every", "path", "geometric")
 
 
-class GreedyExplorer(Explorer):
-    """Plays the greedy policy of an index; a subclass gives the constants of the index, `rule`.
+class GreedyExplorer(IndexExplorer):
+    """Plays the greedy policy of an error index; a subclass gives the constants of the index, `rule`.
 
     Parameters
     ----------
@@ -42,41 +41,86 @@ class GreedyExplorer(Explorer):
         `"path"`: after each episode, only the entries that it visited, backwards; the cost does not depend on the number
         of states. `"geometric"`: a full pass whenever the number of episodes has grown by the factor `growth`; the policy
         is fixed in between, so on a known model a whole stretch is played at once, exactly in law (`kernels.simulate.walk`).
-    ties
-        `"random"`: one of the maximisers, drawn anew whenever the index is brought up to date; or `"first"`.
-    setting, delta, bounds, clip, max_successors, transfer, seed, growth
-        See `Explorer`.
+    setting, delta, bounds, clip, max_successors, transfer, seed, growth, ties
+        See `Explorer` and `IndexExplorer`.
     """
 
-    def __init__(self, setting: Setting, *, replan: str = "path", ties: str = "random", **options: Any) -> None:
+    per_call: ClassVar[int] = 10_000
+
+    def __init__(self, setting: Setting, *, replan: str = "path", **options: Any) -> None:
         super().__init__(setting, **options)
         if replan not in SCHEDULES:
             raise ValueError(f"replan is {shown(replan)}: it has to be one of {', '.join(map(repr, SCHEDULES))}.")
-        if ties not in ("random", "first"):
-            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
-        self.replan, self.ties = replan, ties
-        self._schedule = SCHEDULES.index(replan)
+        self.replan = replan
         self._index = ErrorIndex(self.counts, self.rule())
         self._planned_at = 0
-        self._seed_key = self._tie_key(ties)
 
     @abstractmethod
     def rule(self) -> Rule:
         """The constants of the index."""
 
     @property
+    def formulas(self) -> Any:
+        return self._index.rule.radius
+
+    def learner(self) -> ErrorLearner:
+        index = self._index
+        index.fit()
+        schedule = SCHEDULES.index(self.replan)
+        return kernels.rf.ErrorLearner(index.greedy, NOTHING, self.setting.n_actions, index.rows, index.rule, schedule)
+
+    @property
     def follows_its_bound(self) -> bool:
         """Whether the index at the start is the error bound itself, so that exploration can end at the very episode."""
         return False
 
-    def ask(self) -> np.ndarray:
-        """The greedy policy of the index, (H, S)."""
-        return self._index.policy(self._episode_key)
+    @property
+    def episode_key(self) -> np.uint64:
+        return np.uint64(kernels.greedy.episode_key(self.seed_key, self._planned_at))
 
     def actor(self) -> Callable[[int, int], int]:
         if self.setting.horizon * self.setting.n_outcomes <= FEW:
             return super().actor()
-        return self._index.act(self._episode_key)
+        greedy, A, node_of, key = self.learner().index, self.setting.n_actions, self.counts.table.node_of, self.episode_key
+        return lambda h, s: kernels.greedy.act(greedy, NOTHING, A, node_of, h, s, key)
+
+    def ask_many(self, episodes: int, goal: float) -> Request:
+        if self.replan != "geometric":
+            return super().ask_many(episodes, goal if self.follows_its_bound else -1.0)
+        episodes, node_of = min(episodes, self._next_pass - self.episodes), self.counts.table.node_of
+        return Repeated(self.learner().index, node_of, self.episode_key, self.setting.horizon, episodes)
+
+    def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
+        if isinstance(request, Repeated):
+            self.counts.add_flows(outcome[0])
+            self.counts.book_if_due()
+        self._plan_if_due()
+
+    def _learn(self, states: np.ndarray, actions: np.ndarray, payments: np.ndarray | None = None) -> None:
+        super()._learn(states, actions)
+        self._plan_if_due()
+
+    def _plan_if_due(self) -> None:
+        if self.replan != "geometric":
+            self._planned_at = self.episodes  # the learner has done it
+        elif self.episodes >= self._next_pass:
+            self._plan()
+
+    def _plan(self) -> None:
+        self._index.plan()
+        self._planned_at = self.episodes
+
+    @property
+    def _next_pass(self) -> int:
+        return max(self._planned_at + 1, ceil(self._planned_at * self.growth))
+
+    def reached(self, goal: float) -> bool:
+        if self.replan == "geometric" or not self.follows_its_bound or self._index.value() > goal:
+            return False
+        if self.error_bound <= goal:
+            return True
+        self._plan()  # by a stale entry, or by the last bit: not there yet
+        return False
 
     def state(self) -> dict[str, np.ndarray]:
         return {**super().state(), **self._index.state(), "planned_at": np.array([self._planned_at])}
@@ -86,44 +130,6 @@ class GreedyExplorer(Explorer):
         self._index.counts = self.counts
         self._index.restore(state)
         self._planned_at = int(checked_array(state["planned_at"], np.int64, (1,), "its schedule is", 0, self.episodes)[0])
-
-    def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
-        self._index.learn(states, actions, self._schedule)
-        if self.replan != "geometric":
-            self._planned_at = self.episodes
-        elif self.episodes >= self._next_pass:
-            self._pass()
-
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays on a known model at compiled speed; under "every", the same decisions as with `ask` and `tell`."""
-        if self.replan == "geometric":
-            self._index.walk(mdp, rng, min(episodes, self._next_pass - self.episodes), self._episode_key)
-            if self.episodes >= self._next_pass:
-                self._pass()
-            return False
-        arrived = self._index.run(mdp, rng, episodes, goal if self.follows_its_bound else -1.0, self._schedule, self._seed_key)
-        self._planned_at = self.episodes
-        return arrived and self.reached(goal)
-
-    def reached(self, goal: float) -> bool:
-        if self.replan == "geometric" or not self.follows_its_bound or self._index.value() > goal:
-            return False
-        if self.error_bound <= goal:
-            return True
-        self._pass()  # by a stale entry, or by the last bit: not there yet
-        return False
-
-    def _pass(self) -> None:
-        self._index.plan()
-        self._planned_at = self.episodes
-
-    @property
-    def _next_pass(self) -> int:
-        return max(self._planned_at + 1, ceil(self._planned_at * self.growth))
-
-    @property
-    def _episode_key(self) -> int:
-        return kernels.greedy.episode_key(np.uint64(self._seed_key), self._planned_at)
 
     @property
     def index(self) -> np.ndarray:

@@ -13,20 +13,19 @@ All episodes are counted here: our certificate allows any rule that knows the pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..setting import Setting, whole_number
 from .euler import EULER
-from .explorer import Explorer, transitions
-
-if TYPE_CHECKING:
-    from ..data.tabular import TabularMDP
+from .explorer import Explorer, Learning, Policies, Request, transitions
+from .registry import register
 
 CHUNK, BLOCK = 1_000, 256
 
 
+@register("jin2020")
 class Jin2020(Explorer):
     """RF-RL-Explore as ask and tell.
 
@@ -46,6 +45,8 @@ class Jin2020(Explorer):
     status = "constants unknown"
     reference = "Jin et al. 2020"
     needs_budget = True
+    supports_discount = False
+    resumable = False  # its buffer of policies is not kept
 
     def __init__(
         self,
@@ -121,22 +122,17 @@ class Jin2020(Explorer):
         else:
             self._buffer[goal] = np.concatenate([self._buffer[goal], policies.astype(kind)])
 
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
+    def ask_many(self, episodes: int, goal: float) -> Request:
         t = self.episodes
         if t < self._goals * self.n0:
-            count = min(episodes, self.n0 - t % self.n0)
-            states, actions, policies = self._explorer().play_noted(mdp, rng, count, True)
-            self._keep(policies)
-            if (t + count) % self.n0 == 0:
+            return Learning(self._explorer(), min(episodes, self.n0 - t % self.n0), written="policies")
+        return Policies(self._drawn(t, min(episodes, CHUNK)))
+
+    def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
+        states, actions, *policies = outcome
+        if policies:
+            self._keep(*policies)
+            if (self.episodes + len(states)) % self.n0 == 0:
                 self._minimiser = None
-        else:
-            states, actions = mdp.play_each(self._drawn(t, min(episodes, CHUNK)), rng)
         self.counts.add_episodes(states, actions)
         self._asked = None
-        return False
-
-    def state(self) -> dict[str, np.ndarray]:
-        raise ValueError(
-            "RF-RL-Explore cannot be saved half-way: its buffer of policies is not kept. Explore without a checkpoint."
-        )

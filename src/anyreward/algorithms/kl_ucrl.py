@@ -19,6 +19,7 @@ from ..rewards.forms import Reward
 from ..setting import Setting
 from .explorer import transitions
 from .phased import PhasedUCRL
+from .registry import register
 
 
 class KLUCRLBalls(NamedTuple):
@@ -31,6 +32,7 @@ class KLUCRLBalls(NamedTuple):
         return self.scale * (self.C_P / n)
 
 
+@register("kl-ucrl")
 class KLUCRL(PhasedUCRL):
     """KL-UCRL as ask and tell; `budget` is how many episodes there will be, K. See `PhasedUCRL` for the other options."""
 

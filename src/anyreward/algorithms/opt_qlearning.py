@@ -24,8 +24,9 @@ import numpy as np
 from .. import kernels
 from ..rewards.forms import Reward
 from ..setting import Setting
-from .explorer import RewardedExplorer, only_undiscounted, transitions
+from .explorer import RewardedExplorer, transitions
 from .optimistic import OptimisticExplorer
+from .registry import register
 
 
 class QLearningIndex(NamedTuple):
@@ -60,6 +61,7 @@ class QLearningIndex(NamedTuple):
             kernels.greedy.settle(Q, V, greedy.settled, A, plane, node)
 
 
+@register("opt-qlearning")
 class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
     """Optimistic Q-learning as ask and tell.
 
@@ -79,12 +81,12 @@ class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
     guarantee = "regret ~ sqrt(H^4 S A T)"
     status = "no certificate"
     reference = "Jin et al. 2018"
+    supports_discount = False
     needs_budget = True
 
     def __init__(
         self, setting: Setting, reward: Reward = None, *, budget: int | None = None, sharp: bool = False, **options: Any
     ) -> None:
-        only_undiscounted(setting, "optimistic Q-learning")
         self.sharp, self.transitions = bool(sharp), transitions(budget, setting, "optimistic Q-learning")
         super().__init__(setting, reward, **options)
 

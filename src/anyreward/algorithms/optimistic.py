@@ -8,24 +8,24 @@ is ours, from the counts: it holds whatever the constants are.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..certificates.error_index import NOTHING
 from ..data.counts import grown
-from ..data.tabular import TabularMDP
-from ..setting import Setting, positive, shown
-from .explorer import Explorer
+from ..setting import Setting, positive
+from .explorer import NOTHING, IndexExplorer
 
-CHUNK = 5_000
+if TYPE_CHECKING:
+    from ..kernels.optimism import OptimisticLearner
+
+NODES = ("Q", "V", "settled")
 
 
-class OptimisticExplorer(Explorer):
+class OptimisticExplorer(IndexExplorer):
     """Plays the greedy policy of an optimistic index; a subclass gives its constants with its formulas, `rule`.
 
     What they have to be is told in `kernels.optimism`; `rf_express` is a short example.
@@ -34,22 +34,17 @@ class OptimisticExplorer(Explorer):
     ----------
     scale
         Multiplies the bonuses. 1 is what is proved; any other number is a heuristic without a guarantee of its own.
-    ties
-        `"random"`: one of the maximisers, drawn anew after every episode; or `"first"`.
-    setting, delta, bounds, max_successors, transfer, seed, growth
-        See `Explorer`.
+    setting, delta, bounds, max_successors, transfer, seed, growth, ties
+        See `Explorer` and `IndexExplorer`.
     """
 
-    blind_by_reward = False  # whether a state without data is played by what its actions pay
-    lower_at_policy = False  # whether the lower value is that of the greedy action, and not the largest of all actions
+    blind_by_reward: ClassVar[bool] = False  # a state without data is played by what its actions pay
+    lower_at_policy: ClassVar[bool] = False  # the lower value is that of the greedy action, not the largest of all actions
     reward = np.zeros((1, 1, 1))  # nothing, for those that need none
 
-    def __init__(self, setting: Setting, *args: Any, scale: float = 1.0, ties: str = "random", **options: Any) -> None:
+    def __init__(self, setting: Setting, *args: Any, scale: float = 1.0, **options: Any) -> None:
         super().__init__(setting, *args, **options)
-        if ties not in ("random", "first"):
-            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         self.scale, self.heuristic = positive(scale, "scale"), scale != 1.0
-        self._seed_key = self._tie_key(ties)
         planes, N, A = setting.planes, self.counts.capacity, setting.n_actions
         self._greedy = kernels.greedy.Greedy(
             Q=np.zeros((planes, N * A)),
@@ -69,21 +64,27 @@ class OptimisticExplorer(Explorer):
             reward=self.reward if self.needs_reward else NOTHING,
             lower_at_policy=self.lower_at_policy,
         )
-        self._prior = self.reward if self.blind_by_reward else NOTHING
-        self._scratch = np.zeros(setting.horizon + 1, np.uint32), np.zeros(setting.horizon, np.uint32)
-        self._kernel("refresh")(*self._parts, self._problem, self._rule)
+        self._from_counts("refresh")
 
     @abstractmethod
     def rule(self) -> Any:
         """The constants of the index, a named tuple with its formulas as methods."""
 
-    def _kernel(self, name: str) -> Callable[..., Any]:
-        return kernels.compiled.fitting(getattr(kernels.optimism, name), self._rule)
-
     @property
-    def _parts(self) -> tuple[Any, ...]:
-        """What the kernels work on."""
-        return self.counts.table, self._greedy, self._indices, self._rows
+    def formulas(self) -> Any:
+        return self._rule
+
+    def learner(self) -> OptimisticLearner:
+        self._fit()
+        prior = self.reward if self.blind_by_reward else NOTHING
+        return kernels.optimism.OptimisticLearner(
+            self._greedy, prior, self.setting.n_actions, self._indices, self._rows, self._problem, self._rule
+        )
+
+    def _from_counts(self, name: str) -> None:
+        """Brings what depends on the counts alone up to date, by a function of `kernels.optimism`."""
+        kernel = kernels.compiled.fitting(getattr(kernels.optimism, name), self._rule)
+        kernel(self.counts.table, self._greedy, self._indices, self._rows, self._problem, self._rule)
 
     def _fit(self) -> None:
         """Lets the arrays follow the table."""
@@ -93,55 +94,6 @@ class OptimisticExplorer(Explorer):
             size = {"Q_lo": N * A}
             self._indices = type(self._indices)(**{k: grown(v, size.get(k, N)) for k, v in self._indices._asdict().items()})
             self._rows = type(self._rows)(*(grown(rows, N * A) for rows in self._rows))
-
-    def ask(self) -> np.ndarray:
-        """The greedy policy of the index, (H, S)."""
-        return self._policy(kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes))
-
-    def _policy(self, key: int) -> np.ndarray:
-        node_of, H = self.counts.table.node_of, self.setting.horizon
-        return kernels.greedy.policy(self._greedy, self._prior, self.setting.n_actions, node_of, H, np.uint64(key))
-
-    def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
-        i = 0
-        while i < len(states):
-            step = min(256, self.counts.until_booking)
-            self.counts.reserve(step * states.shape[1])
-            self._fit()
-            part = states[i : i + step], actions[i : i + step]
-            self._kernel("learn")(*self._parts, self._problem, self._rule, *part)
-            self.counts.book_if_due()
-            i += step
-
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
-        self.counts.reserve(64 * (self.setting.horizon + 1))
-        self._fit()
-        self._kernel("run")(
-            mdp.model, *self._parts, self._prior, self._problem, self._rule, np.uint64(self._seed_key), rng,
-            min(episodes, CHUNK, self.counts.until_booking), *self._scratch,
-        )  # fmt: skip
-        self.counts.book_if_due()
-        return False
-
-    def play_noted(
-        self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, policies: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Plays and learns from episodes of a known model, and returns their states, actions and, if asked for, policies."""
-        H, S = self.setting.horizon, self.setting.n_outcomes
-        states, actions = np.empty((episodes, H + 1), np.int64), np.empty((episodes, H), np.int64)
-        played = np.empty((episodes if policies else 0, H, S), np.int32)
-        done = 0
-        while done < episodes:
-            self.counts.reserve(64 * (H + 1))
-            self._fit()
-            end = done + min(episodes - done, self.counts.until_booking)
-            done += self._kernel("run_noted")(
-                mdp.model, *self._parts, self._prior, self._problem, self._rule, np.uint64(self._seed_key), rng,
-                self._scratch[0], states[done:end], actions[done:end], played[done:end],
-            )  # fmt: skip
-            self.counts.book_if_due()
-        return states, actions, played
 
     def _start(self, values: np.ndarray, blank: float) -> float:
         """An entry of step 0 in the start state; infinite if the start is not known."""
@@ -188,7 +140,4 @@ class OptimisticExplorer(Explorer):
             place[...] = checked_array(state[name], float, place.shape, "its index is", 0)
         settled = checked_array(state["settled"], np.uint8, (len(greedy.V), N), "its index is")
         kernels.greedy.settle_all(greedy.Q, greedy.V, greedy.settled, A, N, settled)
-        self._kernel("renew_all")(*self._parts, self._problem, self._rule)
-
-
-NODES = ("Q", "V", "settled")
+        self._from_counts("renew_all")

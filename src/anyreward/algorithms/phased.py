@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,48 +24,40 @@ from .._checks import checked_array
 from ..certificates.bounds import TightBound
 from ..data.counts import Counts, grown
 from ..rewards.forms import Reward
-from ..setting import Setting, positive, shown
-from .explorer import RewardedExplorer
+from ..setting import Setting, positive
+from .explorer import IndexExplorer, RewardedExplorer
 from .value_bounds import ValueBounds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..data.tabular import TabularMDP
-
-CHUNK = 1_000
+    from ..kernels.phases import PhasedLearner
 
 
-class PhasedUCRL(RewardedExplorer):
+class PhasedUCRL(IndexExplorer, RewardedExplorer):
     """UCRL in phases for one known reward in [0, 1] of step, state and action; a subclass gives its balls.
 
     Parameters
     ----------
     scale
         Multiplies the radii. 1 is what is proved; any other number is a heuristic without a guarantee of its own.
-    ties
-        `"random"`: one of the maximisers, drawn anew after every episode; or `"first"`.
-    setting, reward, delta, bounds, max_successors, seed, growth
-        See `Explorer`. `bounds="tight"` is used without transfer.
+    setting, reward, delta, bounds, max_successors, seed, growth, ties
+        See `Explorer` and `IndexExplorer`. `bounds="tight"` is used without transfer.
     """
 
     goal = "regret"
-    knows_masks = True
-    norm_l1 = False  # whether the balls are those of the L1 norm, and not of KL
+    proved = True
+    handles_masks = True
+    per_call: ClassVar[int] = 1_000
+    norm_l1: ClassVar[bool] = False  # the balls are those of the L1 norm, and not of KL
 
-    def __init__(
-        self, setting: Setting, reward: Reward = None, *, scale: float = 1.0, ties: str = "random", **options: Any
-    ) -> None:
+    def __init__(self, setting: Setting, reward: Reward = None, *, scale: float = 1.0, **options: Any) -> None:
         if options.get("transfer"):
             raise ValueError(f"transfer does not suit {type(self).__name__}: its counts are not scored. Leave it out.")
         super().__init__(setting, reward, **options)
         if isinstance(self.bound, TightBound):
             self.bound = replace(self.bound, transfer=False)
             self.counts = Counts(setting)
-        if ties not in ("random", "first"):
-            raise ValueError(f"ties is {shown(ties)}: it has to be 'random' or 'first'.")
         self.scale, self.heuristic = positive(scale, "scale"), scale != 1.0
-        self._seed_key, self._balls = self._tie_key(ties), self.balls()
+        self._balls = self.balls()
         constants = kernels.bpi.Constants(
             discount=setting.discount,
             horizon=setting.horizon,
@@ -85,44 +77,38 @@ class PhasedUCRL(RewardedExplorer):
     def balls(self) -> Any:
         """A named tuple with the method radius(n, log_t): the radius after n visits, in a phase that begins at transition t."""
 
-    def _kernel(self, name: str) -> Callable[..., Any]:
-        return kernels.compiled.fitting(getattr(kernels.phases, name), self._balls)
-
     @property
-    def _parts(self) -> tuple[Any, ...]:
-        parts = self._values.parts
+    def formulas(self) -> Any:
+        return self._balls
+
+    def learner(self) -> PhasedLearner:
+        self._fit()
+        values, A = self._values, self.setting.n_actions
+        return kernels.phases.PhasedLearner(
+            values.sides, values.prior, A, values.rewards, values.constants, self._balls, self._started, values.gaps
+        )
+
+    def _fit(self) -> None:
+        """Lets the arrays follow the table."""
+        self._values.fit()
         if len(self._started) < len(self.counts.table.n):
             self._started = grown(self._started, len(self.counts.table.n))
-        return *parts, self._balls, self._started
 
     def _catch_up(self) -> None:
         """Begins a phase if something was declared since the last one began."""
-        if self._values.has_news():
-            self._kernel("replan")(*self._parts, self._values.gaps)
-
-    def ask(self) -> np.ndarray:
-        """The policy that is greedy for the upper values, (H, S)."""
-        self._catch_up()
-        return self._values.policy(False, kernels.greedy.episode_key(np.uint64(self._seed_key), self.episodes))
+        values = self._values
+        if not values.has_news():
+            return
+        self._fit()
+        kernels.compiled.fitting(kernels.phases.replan, self._balls)(
+            self.counts.table, values.sides, values.rewards, values.constants, self._balls, self._started, values.gaps
+        )
 
     @property
     def recommendation(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S)."""
         self._catch_up()
-        return self._values.policy(True, 0)
-
-    def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
-        for i in range(0, len(states), 64):
-            self._kernel("learn")(*self._parts, states[i : i + 64], actions[i : i + 64], self._values.gaps)
-
-    def advance(self, mdp: TabularMDP, rng: np.random.Generator, episodes: int, goal: float) -> bool:
-        """Plays on a known model at compiled speed; the same decisions as with `ask` and `tell`."""
-        values = self._values
-        self._kernel("run")(
-            mdp.model, *self._parts, np.uint64(self._seed_key), rng, min(episodes, CHUNK),
-            values.nodes, values.actions, values.gaps,
-        )  # fmt: skip
-        return False
+        return self._values.cautious_policy()
 
     @property
     def interval(self) -> tuple[float, float]:

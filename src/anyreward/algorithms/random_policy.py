@@ -13,12 +13,14 @@ import numpy as np
 from .. import kernels
 from ..setting import Setting
 from .greedy import GreedyExplorer
+from .registry import register
 from .rf_trajectory import InverseRadius
 
 if TYPE_CHECKING:
     from ..kernels.rf import Rule
 
 
+@register("random")
 class RandomPolicy(GreedyExplorer):
     """Uniform actions: greedy for an index that is 0 everywhere, where all actions tie."""
 

@@ -15,12 +15,11 @@ is less. The formulas are those of the authors' code; the theorem was not at han
 from __future__ import annotations
 
 from math import e, inf, log, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..kernels.formulas import Ahead, Row, mean
-from ..setting import Setting
-from .explorer import only_undiscounted
 from .optimistic import OptimisticExplorer
+from .registry import register
 
 
 class RFExpressIndex(NamedTuple):
@@ -42,16 +41,15 @@ class RFExpressIndex(NamedTuple):
         return min(self.H, row.bonus + (1.0 + 1.0 / self.H) * mean(ahead, ahead.V)), 0.0, 0.0
 
 
+@register("rf-express")
 class RFExpress(OptimisticExplorer):
     """RF-Express as ask and tell; see `OptimisticExplorer` for options."""
 
     guarantee = "every plan epsilon-optimal at the stop"
     status = "certified"
     reference = "Ménard et al. 2021"
-
-    def __init__(self, setting: Setting, **options: Any) -> None:
-        only_undiscounted(setting, "RF-Express")
-        super().__init__(setting, **options)
+    proved = True
+    supports_discount = False
 
     def rule(self) -> RFExpressIndex:
         S, A, H = self.setting.n_outcomes, self.setting.n_actions, self.setting.horizon

@@ -26,6 +26,7 @@ import numpy as np
 from .. import kernels
 from ..certificates.bounds import TightBound
 from .greedy import GreedyExplorer
+from .registry import register
 
 if TYPE_CHECKING:
     from ..kernels.rf import Rule
@@ -40,18 +41,19 @@ class InverseRadius(NamedTuple):
         return 1.0 / max(self.least, n)
 
 
+@register("rf-trajectory")
 class RFTrajectory(GreedyExplorer):
     """RF-trajectory as ask and tell; see `GreedyExplorer` for options."""
 
     guarantee = "every plan epsilon-optimal at the stop (trajectory certificate)"
     reference = "docs/theory.md"
-    knows_masks = True
+    proved = True
+    handles_masks = True
 
     @property
     def own_epsilon(self) -> float | None:
         """Twice the tight bound, whatever it is stopped by."""
-        bound = self.bound if isinstance(self.bound, TightBound) else TightBound()
-        return 2 * bound(self.counts, self.delta)
+        return 2 * self.bound_of(self.bound if isinstance(self.bound, TightBound) else TightBound())
 
     def rule(self) -> Rule:
         setting, H = self.setting, self.setting.horizon

@@ -24,27 +24,26 @@ indices infinite.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..certificates.bounds import PaperBound
 from ..certificates.thresholds import paper_rule
-from ..setting import Setting
 from .greedy import GreedyExplorer
+from .registry import register
 
 if TYPE_CHECKING:
     from ..kernels.rf import Rule
 
 
+@register("rf-ucrl")
 class RFUCRL(GreedyExplorer):
-    """RF-UCRL as ask and tell. It stops by the paper's bound unless another is asked for; see `GreedyExplorer` for options."""
+    """RF-UCRL as ask and tell; see `GreedyExplorer` for options. With `bounds="paper"` it is stopped as in the paper."""
 
     guarantee = "every plan epsilon-optimal at the stop (Theorem 1)"
     reference = "Kaufmann et al. 2021"
-    knows_masks = True
+    proved = True
+    handles_masks = True
     clips = True
-
-    def __init__(self, setting: Setting, delta: float = 0.1, bounds: Any = "paper", **options: Any) -> None:
-        super().__init__(setting, delta=delta, bounds=bounds, **options)
 
     def rule(self) -> Rule:
         return paper_rule(self.setting, self.delta, self.clip)
@@ -52,7 +51,7 @@ class RFUCRL(GreedyExplorer):
     @property
     def own_epsilon(self) -> float | None:
         """Twice the paper's bound, whatever it is stopped by."""
-        return 2 * PaperBound(self.clip)(self.counts, self.delta)
+        return 2 * self.bound_of(PaperBound(self.clip))
 
     @property
     def follows_its_bound(self) -> bool:

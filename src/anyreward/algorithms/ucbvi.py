@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 from ..kernels.formulas import Ahead, Row, mean, mean_and_variance
 from ..rewards.forms import Reward
 from ..setting import Setting, shown
-from .explorer import RewardedExplorer, only_undiscounted, transitions
+from .explorer import RewardedExplorer, transitions
 from .optimistic import OptimisticExplorer
+from .registry import register
 
 
 class HoeffdingIndex(NamedTuple):
@@ -72,6 +73,7 @@ class BernsteinIndex(NamedTuple):
         return min(row.before, min(H, r + V + b)), 0.0, H
 
 
+@register("ucbvi")
 class UCBVI(OptimisticExplorer, RewardedExplorer):
     """UCB-VI as ask and tell.
 
@@ -91,12 +93,12 @@ class UCBVI(OptimisticExplorer, RewardedExplorer):
     guarantee = "regret ~ sqrt(H S A T) (bernstein), H sqrt(S A T) (hoeffding)"
     status = "no certificate"
     reference = "Azar et al. 2017"
+    supports_discount = False
     needs_budget = True
 
     def __init__(
         self, setting: Setting, reward: Reward = None, *, budget: int | None = None, bonus: str = "bernstein", **options: Any
     ) -> None:
-        only_undiscounted(setting, "UCB-VI")
         if bonus not in ("bernstein", "hoeffding"):
             raise ValueError(f"bonus is {shown(bonus)}: it has to be 'bernstein' or 'hoeffding'.")
         self.bonus, self.transitions = bonus, transitions(budget, setting, "UCB-VI")

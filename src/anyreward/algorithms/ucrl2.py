@@ -18,6 +18,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 from .phased import PhasedUCRL
+from .registry import register
 
 
 class UCRL2Balls(NamedTuple):
@@ -31,6 +32,7 @@ class UCRL2Balls(NamedTuple):
         return self.scale * sqrt(14.0 * self.S * (self.level + log_t) / n)
 
 
+@register("ucrl2")
 class UCRL2(PhasedUCRL):
     """UCRL2 as ask and tell; see `PhasedUCRL` for options."""
 

@@ -10,7 +10,7 @@ optimal value.) BPI-UCRL brings them up to date after every episode, UCRL2 and K
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -69,16 +69,17 @@ class ValueBounds:
             up=np.ones(N * A),
             lo=np.zeros(N * A),
         )
-        self.nodes, self.actions = np.zeros(H + 1, np.uint32), np.zeros(H, np.uint32)  # room for an episode,
-        self.payments, self.gaps = np.zeros(H), np.zeros(setting.n_outcomes)  # what it paid, and a search in a ball
+        self.gaps = np.zeros(setting.n_outcomes)  # room for the search in a ball
         self.sweep()
 
     @property
-    def parts(self) -> tuple[Any, ...]:
-        """What the kernels work on, with room for 64 more episodes."""
-        self.counts.reserve(64 * (self.counts.setting.horizon + 1))
-        self.fit()
-        return self.counts.table, self.sides, self.rewards, self.constants
+    def prior(self) -> np.ndarray:
+        """What the actions of a state without data are chosen by: the reward if it is known, illegal actions below all others."""
+        prior, illegal = self.rewards.known, self.counts.illegal
+        if len(illegal) and len(prior):
+            prior = prior.copy()
+            prior[:, : len(illegal)][:, illegal] = -1.0
+        return prior
 
     def fit(self) -> None:
         """Lets the arrays follow the table."""
@@ -100,16 +101,12 @@ class ValueBounds:
         before, self.news = self.news, self.counts.news
         return self.news != before
 
-    def policy(self, lower: bool, key: int) -> np.ndarray:
-        """The policy that is greedy for the lower or for the upper values, (H, S), with ties broken under a key."""
+    def cautious_policy(self) -> np.ndarray:
+        """The policy that is greedy for the lower values, (H, S), the first of several maximisers."""
         setting, sides = self.counts.setting, self.sides
-        Q, V = (sides.Q_lo, sides.V_lo) if lower else (sides.Q, sides.V)
-        greedy = kernels.greedy.Greedy(Q, V, sides.settled, np.zeros(setting.horizon + 1))
-        prior, illegal = self.rewards.known, self.counts.illegal
-        if len(illegal) and len(prior):  # where there is no data, the best legal action
-            prior = prior.copy()
-            prior[:, : len(illegal)][:, illegal] = -1.0
-        return kernels.greedy.policy(greedy, prior, setting.n_actions, self.counts.table.node_of, setting.horizon, np.uint64(key))
+        lower = sides._replace(Q=sides.Q_lo, V=sides.V_lo)
+        node_of, H = self.counts.table.node_of, setting.horizon
+        return kernels.greedy.policy(lower, self.prior, setting.n_actions, node_of, H, np.uint64(0))
 
     def at_the_start(self) -> tuple[float, float]:
         """V_up and V_lo before the first step."""

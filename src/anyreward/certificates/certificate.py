@@ -187,14 +187,18 @@ def certify(
     `bounds` is `"tight"` or `"paper"`; `options` are those of the bound, such as `max_successors` of `TightBound`. What the
     certificate assumes, and what was declared to the counts, is printed with it.
     """
-    target = None if epsilon is None else positive(epsilon, "epsilon")
     bound = as_bound(bounds, **options)
-    achieved = 2 * bound(counts, probability(delta, "delta"))
+    return certificate_of(counts, delta, bound, bound(counts, probability(delta, "delta")), epsilon)
+
+
+def certificate_of(counts: Counts, delta: float, bound: Bound, error: float, epsilon: float | None) -> Certificate:
+    """The certificate of counts whose `bound` at this delta is `error`; `epsilon` is the target, if there is one."""
+    target = None if epsilon is None else positive(epsilon, "epsilon")
     return Certificate(
-        epsilon=float(achieved),
+        epsilon=float(2 * error),
         delta=float(delta),
         bounds=bound.name,
-        met=bool(target is not None and achieved <= target),
+        met=bool(target is not None and 2 * error <= target),
         target=target,
         options=bound_options(bound),
         setting=counts.setting,

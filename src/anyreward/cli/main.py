@@ -76,7 +76,7 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        from ..exploring.explore import Interrupted
+        from ..exploring.checkpoint import Interrupted
 
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: typer.echo(plain(f"warning: {message}"), err=True)

@@ -47,6 +47,7 @@ class Counts:
         self._booked_at = 0  # episodes
         self.runs = 1  # how many explorations these are the counts of, each scored by its own predictions
         self.news = 0  # how often something was declared that indices computed before do not know
+        self._declarations = 0  # how often anything was declared
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         #: The arrays that kernels work on. They change as episodes are added, and are replaced when they grow.
@@ -132,6 +133,7 @@ class Counts:
         met = self.table.node_of[:, states].any() or not self.setting.hidden_masks
         self.news += bool(met and (self._marks()[states] != row).any())
         self._marks()[states] = row
+        self._declarations += 1
 
     def _check_state(self, s: int, row: np.ndarray) -> None:
         """Raises if a transition from state s was counted that contradicts marks (A,) of its pairs."""
@@ -355,6 +357,11 @@ class Counts:
         return int(self.table.used[2])
 
     @property
+    def revision(self) -> tuple[int, int]:
+        """Changes whenever these counts do, by episodes or by declarations, so that what was computed for them can be kept."""
+        return self.episodes, self._declarations
+
+    @property
     def transitions(self) -> int:
         """How many transitions were counted."""
         return int(self.table.n[self.setting.n_actions :].sum())
@@ -485,6 +492,7 @@ class Counts:
         if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
             raise ValueError("what it says of known pairs is damaged.")
         before[:] = marks
+        self._declarations += 1
 
     @property
     def declared(self) -> tuple[str, ...]:
@@ -514,7 +522,7 @@ class Counts:
         twin.table = self.table._replace(**{k: v.copy() for k, v in self.table._asdict().items()})
         twin._pool = None if self._pool is None else self._pool.copy()
         twin._booked_at = self._booked_at
-        twin.runs, twin.news = self.runs, self.news
+        twin.runs, twin.news, twin._declarations = self.runs, self.news, self._declarations
         return twin
 
     def __add__(self, other: Counts) -> Counts:

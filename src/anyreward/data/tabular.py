@@ -212,6 +212,25 @@ class TabularMDP:
         kernels.simulate.rollout_each(self.model, np.ascontiguousarray(policies, np.int64), rng, states, actions)
         return states, actions
 
+    def draw(self, times: np.ndarray, starts: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws so many successors of every pair, `times` (1 or H, S, A), and so many starts: a generative model.
+
+        Returns what was drawn as rows of (h, s, a, next, count); starts have h = -1.
+        """
+        S, A = self.n_states, self.n_actions
+        flat = times.reshape(-1)
+        taken = np.flatnonzero(flat)
+        h, pair = np.divmod(taken, S * A)
+        t = np.minimum(h, len(self._probabilities) - 1)
+        successors = self._successors.reshape(len(self._successors), S * A, -1)[t, pair]
+        drawn = rng.multinomial(flat[taken], self._probabilities.reshape(len(self._probabilities), S * A, -1)[t, pair])
+        i, k = np.nonzero(drawn)
+        moves = np.column_stack([h[i], pair[i] // A, pair[i] % A, successors[i, k], drawn[i, k]])
+        states = np.flatnonzero(self.initial)
+        began = rng.multinomial(starts, self.initial[states])
+        first = np.column_stack([np.full(len(states), -1), np.zeros((len(states), 2), np.int64), states, began])
+        return np.concatenate([first[began > 0], moves]).astype(np.int64)
+
     def rollout(
         self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

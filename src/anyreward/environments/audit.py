@@ -22,20 +22,20 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, inf, isfinite, log, log1p
 from typing import Any
 
 import numpy as np
 
-from .. import envs
 from ..data.tabular import TabularMDP
 from ..exploring.forecast import episodes_for
 from ..exploring.progress import is_shown
 from ..rewards.observed import Paid
+from ..setting import nearest, shown
 from ..words import console, plain, verbatim
-from .gymnasium import EnvironmentFailure, Simulator, checked_mask, in_short, make, time_limit
-from .spaces import Binned, Bins, Indexed, described
+from .gymnasium import EnvironmentFailure, Gymnasium, GymnasiumEnvironment, checked_mask, in_short, make, time_limit
+from .spaces import Binned, Indexed, described
 
 STEPS = 5_000
 PATIENCE = 2.0  # seconds before it is said that the environment is being looked at
@@ -182,60 +182,50 @@ def audit(
     stationary: bool = False,
     seed: int = 0,
     steps: int = STEPS,
-    bins: Bins | None = None,
-    max_states: int | None = None,
-    terminal: str | None = None,
-    action_masks: Any = None,
-    env_args: dict[str, Any] | None = None,
-    step_timeout: float | None = None,
+    **adapter: Any,
 ) -> Audit:
     """Plays `steps` random steps and reports what an environment is; arguments as of `explore`.
 
     `horizon` is by default the environment's time limit, or 100 if it has none.
     """
-    if isinstance(env, str) and env in envs.ENVIRONMENTS:
-        env = envs.make(env, **(env_args or {}))
+    from ..exploring.explore import ADAPTER, named
+
+    for option in adapter:
+        if option not in ADAPTER:
+            raise ValueError(f"{shown(option)} is not an argument of audit{nearest(option, ADAPTER)}.")
+    env = named(env, adapter)
     if isinstance(env, TabularMDP):
-        given = {"bins": bins, "max_states": max_states, "terminal": terminal, "action_masks": action_masks}
-        for option, value in given.items():
-            if value is not None:
-                raise ValueError(f"{option} is for Gymnasium environments: a TabularMDP says itself what it is.")
         starts = {int(s): 0 for s in np.flatnonzero(env.initial)}
         steps = (env.n_steps or DEFAULT_HORIZON) if horizon is None else horizon
         return Audit(
             env.name, env.n_states, env.n_actions, steps, 0, 0, starts, 0.0, 0, False, "state", None, False, (0.0, 0.0), 1.0, 1.0,
             stationary and env.n_steps is None, "tabular", _model=env,
         )  # fmt: skip
-    made, _ = make(env, env_args)
+    made, found = make(env.env, env.env_args)
     horizon = (time_limit(made) or DEFAULT_HORIZON) if horizon is None else horizon
-    return audited(
-        made, horizon, stationary, seed, bins, max_states, terminal, action_masks, None, step_timeout, steps,
-        env if isinstance(env, str) else None,
-    )[1]  # fmt: skip
+    return audited(replace(env, env=made, env_args=None), horizon, stationary, seed, steps, name=found)[1]
 
 
 def audited(
-    env: Any,
+    env: Gymnasium,
     horizon: int,
     stationary: bool,
     seed: int,
-    bins: Bins | None = None,
-    max_states: int | None = None,
-    terminal: str | None = None,
-    action_masks: Any = None,
-    env_args: dict[str, Any] | None = None,
-    step_timeout: float | None = None,
     steps: int = STEPS,
     name: str | None = None,
     progress: bool | Callable[[int, float], None] | None = False,
-) -> tuple[Simulator, Audit]:
+    **conventions: Any,
+) -> tuple[GymnasiumEnvironment, Audit]:
     """A simulator of the environment, with a report. What was found decides nothing: what is assumed is for the user to say."""
-    made, found = make(env, env_args)
-    probe = Simulator(made, horizon, bins=bins, max_states=max_states, terminal="end", step_timeout=step_timeout)
-    probe.name = name or found
-    chosen = "outcome" if terminal is None else terminal
-    simulator = Simulator(made, horizon, bins=bins, max_states=max_states, terminal=chosen, action_masks=action_masks)
+    made, found = make(env.env, env.env_args)
+    made_once = replace(env, env=made, env_args=None)
+    probe = GymnasiumEnvironment(replace(made_once, terminal="end", action_masks=None, initial_state=None), horizon)
+    probe.name = plain(name or found)
+    simulator = GymnasiumEnvironment(
+        replace(made_once, step_timeout=None), horizon, stationary=stationary, seed=seed, **conventions
+    )
     simulator.calls = probe.calls  # in the same thread, if it is one of its own
+    chosen = simulator.terminal
     with looking(progress, probe.name, steps):
         try:
             play = _play(probe, steps, seed)
@@ -303,6 +293,7 @@ def audited(
         _ended=ended,
         _transitions=flat,
     )
+    simulator.alarms = report.alarms
     return simulator, report
 
 
@@ -337,7 +328,7 @@ class _Play:
     paid: Paid = field(default_factory=Paid)
 
 
-def _play(probe: Simulator, steps: int, seed: int) -> _Play:
+def _play(probe: GymnasiumEnvironment, steps: int, seed: int) -> _Play:
     """Random episodes. What followed is the number of a state, or beyond all numbers if the episode ended there."""
     calls, encode, play = probe.calls, probe.encode, _Play()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))

@@ -18,22 +18,25 @@ What is done to it, so that a certificate about the process is one about the env
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import kernels
+from ..algorithms import Explorer
+from ..atlas.recording import Recording
+from ..data.counts import Counts
 from ..rewards.observed import Paid
 from ..setting import TERMINALS, Setting, shown, whole_number
 from ..words import plain
 from .calls import Calls
 from .spaces import Binned, Bins, Codec, Indexed, codec, of_sane_size
-
-if TYPE_CHECKING:
-    from ..data.counts import Counts
 
 BLOCK = 32  # episodes between two seeds
 
@@ -44,92 +47,118 @@ class EnvironmentFailure(ValueError):
     atlas: Any = None
 
 
-class Simulator:
-    """Plays episodes of a Gymnasium environment.
+@dataclass(frozen=True, eq=False)
+class Gymnasium:
+    """A Gymnasium environment, and how it becomes a process with numbered states. What you do not say is not assumed.
 
     Parameters
     ----------
     env
         An environment, the id of one (`"FrozenLake-v1"`), or a function without arguments that makes one.
-    horizon
-        Steps of an episode.
     bins
         For a Box: for each dimension the number of equal bins, or the edges between bins.
     max_states
         For observations that cannot be numbered beforehand: no more than this many different ones exist. That is an
         assumption of the certificate, which shares delta and the mass of the unseen among so many states.
     terminal
-        `"outcome"`, `"end"` or `"state"`, see above.
+        `"outcome"` (the default), `"end"` or `"state"`, see above.
     action_masks
         Which actions are legal, if that is known beforehand: an (S, A) array, a function of the state's number that gives A truth
         values, or `"none"` if no action is ever illegal. What the environment says must agree. None: masks show as states are
         met.
+    initial_state
+        The number of the state in which every episode starts, if you know it. None: the start is estimated.
     env_args
         Arguments of `gymnasium.make` if an id is given.
     step_timeout
         Seconds that a reset or a step may take before it counts as failed. The environment then runs in a thread of its own,
-        which goes on hanging: make another environment to go on. None: as long as it takes.
+        which goes on hanging: make another environment to resume. None: as long as it takes.
+    """
+
+    env: Any
+    bins: Bins | None = None
+    max_states: int | None = None
+    terminal: str | None = None
+    action_masks: Any = None
+    initial_state: int | None = None
+    env_args: dict[str, Any] | None = None
+    step_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.terminal is not None and self.terminal not in TERMINALS:
+            raise ValueError(f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
+
+
+class GymnasiumEnvironment:
+    """A Gymnasium environment as exploration sees it: plays episodes, step by step, and lets an explorer learn from them.
+
+    Parameters
+    ----------
+    gymnasium
+        The environment, and how it becomes a process with numbered states.
+    horizon
+        Steps of an episode.
+    discount, stationary, arrival_rewards
+        Of the setting, see `Setting`.
+    seed
+        From which the seeds of the environment are made.
+    record
+        Whether to keep every episode.
     """
 
     def __init__(
         self,
-        env: Any,
+        gymnasium: Gymnasium,
         horizon: int,
-        *,
-        bins: Bins | None = None,
-        max_states: int | None = None,
-        terminal: str = "outcome",
-        action_masks: Any = None,
-        env_args: dict[str, Any] | None = None,
-        step_timeout: float | None = None,
+        discount: float = 1.0,
+        stationary: bool = False,
+        arrival_rewards: bool = False,
+        seed: int = 0,
+        record: bool = False,
     ) -> None:
-        self.horizon = whole_number(horizon, "horizon")
+        self.horizon, self.seed = whole_number(horizon, "horizon"), seed
         if self.horizon < 1:
             raise ValueError(f"horizon is {self.horizon}: it has to be at least 1.")
-        if terminal not in TERMINALS:
-            raise ValueError(f"terminal is {shown(terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
-        self.env, name = make(env, env_args)
+        self.terminal = "outcome" if gymnasium.terminal is None else gymnasium.terminal
+        self.env, name = make(gymnasium.env, gymnasium.env_args)
         self.name = plain(name)
-        self.calls = Calls(self.env, step_timeout)
-        self.terminal = terminal
+        self.calls = Calls(self.env, gymnasium.step_timeout)
         try:
             spaces = self.env.observation_space, self.env.action_space
             limit = time_limit(self.env)
         except Exception as problem:  # they may be properties that compute something
             raise ValueError(f"the spaces of {self.name} cannot be looked at: {in_short(problem)}.") from problem
-        self.observations: Codec = of_sane_size(codec(spaces[0], bins, max_states), "observation")
+        self.observations: Codec = of_sane_size(codec(spaces[0], gymnasium.bins, gymnasium.max_states), "observation")
         self.actions: Codec = of_sane_size(codec(spaces[1], name="action"), "action")
-        self.n_states = self.observations.size + (terminal == "end")
+        self.n_states = self.observations.size + (self.terminal == "end")
         self.n_actions = self.actions.size
-        self._masks = known_masks(action_masks, self.observations, self.n_actions)
+        self._masks = known_masks(gymnasium.action_masks, self.observations, self.n_actions)
         if limit is not None and limit < self.horizon:
             raise ValueError(
                 f"{self.name} ends every episode after {limit} steps, before the horizon of {self.horizon}: "
                 f"use a horizon of at most {limit}, or make the environment with max_episode_steps={self.horizon}."
             )
-        self.paid = Paid()
-        self.record: list[tuple[list[int], list[int], list[float], int]] | None = None
-        self._ended: set[int] = set()  # states in which episodes ended
-        self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal
-        self._fresh = True  # no episode was played yet
-        self._last: tuple[list[int], list[int], list[float], int] = [], [], [], 0  # the last episode
-        self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
-
-    def setting(self, discount: float, stationary: bool, arrival_rewards: bool, initial_state: int | None) -> Setting:
-        """The setting that is explored."""
-        return Setting(
+        self.setting = Setting(
             n_states=self.n_states,
             n_actions=self.n_actions,
             horizon=self.horizon,
             discount=discount,
             stationary=stationary,
-            initial_state=initial_state,
+            initial_state=gymnasium.initial_state,
             arrival_rewards=arrival_rewards,
             terminal=self.terminal,
             hidden_masks=self._masks is None,
             illegal_actions=() if self._masks is None else tuple((int(s), int(a)) for s, a in np.argwhere(~self._masks)),
             assumed=self._assumed,
         )
+        self.alarms: list[str] = []  # what an audit said against its assumptions
+        self.paid = Paid()
+        self._record: list[tuple[list[int], list[int], list[float], int]] | None = [] if record else None
+        self._ended: set[int] = set()  # states in which episodes ended
+        self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal
+        self._fresh = True  # no episode was played yet
+        self._last: tuple[list[int], list[int], list[float], int] = [], [], [], 0  # the last episode
+        self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
 
     @property
     def _assumed(self) -> tuple[str, ...]:
@@ -143,16 +172,29 @@ class Simulator:
             said.append("every action is legal everywhere")
         return tuple(said)
 
-    def play(
-        self, act: Callable[[int, int], int], t: int, seed: int, counts: Counts
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def play(self, explorer: Explorer, episodes: int, goal: float) -> bool:
+        """Plays to the end of the present block of episodes at most: explorations are resumed where a block begins."""
+        for _ in range(min(episodes, BLOCK - explorer.episodes % BLOCK)):
+            states, actions, paid = self.episode(explorer.actor(), explorer.episodes, explorer.counts)
+            if explorer.observes_rewards:
+                explorer.tell(states, actions, paid)  # type: ignore[call-arg]
+            elif type(explorer).tell is Explorer.tell:
+                explorer._learn(states[None], actions[None])  # what `tell` would do after checks that were made here
+            else:
+                explorer.tell(states, actions)
+            self._keep()
+            if explorer.reached(goal):
+                return True
+        return False
+
+    def episode(self, act: Callable[[int, int], int], t: int, counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Plays episode number t with the actions that `act(h, s)` chooses; returns its H+1 states, H actions and H rewards.
 
         What the environment tells about its states on the way is declared to `counts`.
         """
         calls, encode, decode, H = self.calls, self.encode, self.actions.decode, self.horizon
         if t % BLOCK == 0 or self._fresh:
-            words = np.random.SeedSequence(seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
+            words = np.random.SeedSequence(self.seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
             self._fresh = False
             number: int | None = int(words[0] >> np.uint64(2))
         else:
@@ -212,13 +254,13 @@ class Simulator:
                 f"{self.name} gave the observation {shown(observation)}, which is not in its space: {in_short(problem)}."
             ) from problem
 
-    def keep(self) -> None:
+    def _keep(self) -> None:
         """Takes the last episode into what was paid and recorded, once it has been learnt from: not if it was refused."""
         states, actions, rewards, _ = self._last
         for h, (s, a, s_next, reward) in enumerate(zip(states, actions, states[1:], rewards, strict=False)):
             self.paid.add(h, s, a, s_next, reward)
-        if self.record is not None:
-            self.record.append(self._last)
+        if self._record is not None:
+            self._record.append(self._last)
 
     def filler(self, s: int) -> int:
         """The action that is written down where an episode has ended in state s, and nothing is played: a legal one."""
@@ -279,7 +321,10 @@ class Simulator:
             counts.declare_absorbing([s])
         return s
 
-    def dump(self) -> dict[str, Any]:
+    def rests(self, episodes: int) -> bool:
+        return episodes % BLOCK == 0
+
+    def state(self) -> dict[str, Any]:
         """What it has learnt about its states, as plain JSON."""
         observations = self.observations
         return {
@@ -288,6 +333,12 @@ class Simulator:
             "allowed": [[s, allowed] for s, (_, allowed) in self._allowed.items()],
             "labels": observations.dump() if isinstance(observations, Indexed) else None,
         }
+
+    def check(self, counts: Counts) -> None:
+        before = Counts(counts.setting).told()[:, 0]  # what the setting says is not the environment's to tell
+        mine, theirs = ({tuple(row) for row in x[~np.isin(x[:, 0], before)].tolist()} for x in (self.told(), counts.told()))
+        if mine != theirs:
+            raise ValueError("what it says of legal actions and of ends is not what it says that the environment told.")
 
     def told(self) -> np.ndarray:
         """What the environment told of its states, as rows for `Counts.declare`: (s A + a, mark)."""
@@ -299,8 +350,12 @@ class Simulator:
         rows += [(s * A + a, table.STAYS) for s in self._ended for a in range(A)]
         return np.array(rows, np.int64).reshape(-1, 2)
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Takes up what `dump` gave."""
+    def restore(self, state: dict[str, Any], paid: Paid | None, recording: Recording | None) -> None:
+        """Takes up what `state` gave."""
+        self.paid = Paid() if paid is None else paid
+        if self._record is not None and recording is not None:
+            rows = zip(*(part.tolist() for part in recording), strict=True)
+            self._record = [(s[: n + 1], a[:n], r[:n], end) for s, a, r, n, end in rows]
         self._ended = {int(s) for s in state["ended"]}
         for kind, states in zip((1, 2), state["alive"], strict=True):
             for s in states:
@@ -316,6 +371,43 @@ class Simulator:
             self._allowed[int(s)] = word, [int(a) for a in allowed]
         if isinstance(self.observations, Indexed):
             self.observations.restore(state["labels"])
+
+    @cached_property
+    def _made(self) -> str:
+        return written(self.env)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """By which a checkpoint recognises it."""
+        try:
+            space = str(self.env.observation_space)
+        except Exception:  # it is nested too deeply, or somebody's own
+            space = type(self.env.observation_space).__name__
+        text = f"{self.name} {self._made} {space} {self.terminal} {self.observations}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def origin(self) -> str | None:
+        """The same, if Gymnasium could make the environment again from what it says; else None."""
+        return self.fingerprint if self._made else None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        facts = {"labels": self.labels, "grid": self.grid, "arrows": self.arrows, "alarms": self.alarms or None}
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
+    @property
+    def recording(self) -> Recording | None:
+        rows, H = self._record, self.horizon
+        if rows is None:
+            return None
+        return Recording(
+            np.array([s + s[-1:] * (H + 1 - len(s)) for s, _, _, _ in rows], np.int32).reshape(len(rows), H + 1),
+            np.array([a + [self.filler(s[-1])] * (H - len(a)) for s, a, _, _ in rows], np.int32).reshape(len(rows), H),
+            np.array([r + [0.0] * (H - len(r)) for _, _, r, _ in rows], float).reshape(len(rows), H),
+            np.array([len(a) for _, a, _, _ in rows], np.int32),
+            np.array([end for _, _, _, end in rows], np.uint8),
+        )
 
     @property
     def labels(self) -> list[str] | None:
@@ -433,6 +525,21 @@ def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:
     raise ValueError(
         f"env is a {type(env).__name__}: it has to be a TabularMDP, a Gymnasium environment, its id or a function making one."
     )
+
+
+def written(env: Any) -> str:
+    """How Gymnasium would make the environment again, down to its arguments and wrappers; nothing if it does not know.
+
+    With the transitions and the map of those that have them, as toy-text environments do.
+    """
+    try:
+        spec = env.spec
+        if spec is None or any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
+            return ""
+        inner = env.unwrapped  # some are drawn when they are made: then what was drawn counts
+        return f"{spec.to_json()} {getattr(inner, 'P', '')!r} {getattr(inner, 'desc', '')!r}"
+    except Exception:  # arguments that cannot be written down; Gymnasium raises whatever json does
+        return ""
 
 
 def time_limit(env: Any) -> int | None:

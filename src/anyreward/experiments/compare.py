@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from .._files import replace_file
-from ..algorithms import ALGORITHMS
+from ..algorithms.registry import ALGORITHMS, make_explorer
 from ..certificates.certificate import certify
 from ..data.tabular import TabularMDP
+from ..environments.tabular import play
 from ..planning import backward_induction
 from ..plots import save_figure
 from ..setting import shown
@@ -103,32 +104,26 @@ def one_run(
 ) -> Run:
     """Explores with one algorithm, see `parsed`, and looks at what it knows along the way. Looking is not timed."""
     name, options = parsed(algorithm)
-    kind = ALGORITHMS[name]
     setting = mdp.setting(horizon, stationary=stationary)
 
-    def make(number: int, budget: int) -> Any:
-        given: dict[str, Any] = {"delta": delta, "seed": number, **options}
-        given |= {"reward": mdp.reward} if kind.needs_reward else {}
-        given |= {"budget": budget} if kind.needs_budget else {}
-        try:
-            return kind(setting, **given)
-        except TypeError as problem:
-            raise ValueError(f"an option does not suit {algorithm}: {problem}.") from None
+    def make(budget: int) -> Any:
+        given = {"delta": delta, "seed": seed, **options}
+        return make_explorer(name, setting, own_reward=mdp.reward, max_episodes=budget, **given)
 
-    def play(explorer: Any, rng: np.random.Generator, end: int) -> float:
-        start = time.perf_counter()
+    def explored(explorer: Any, rng: np.random.Generator, end: int) -> float:
+        start = time.process_time()
         while explorer.episodes < end:
-            explorer.advance(mdp, rng, end - explorer.episodes, -1.0)
-        return time.perf_counter() - start
+            play(explorer, mdp, rng, end - explorer.episodes)
+        return time.process_time() - start
 
-    play(make(seed, WARM), np.random.default_rng(seed), WARM)
-    explorer, rng = make(seed, episodes), np.random.default_rng(seed)
+    explored(make(WARM), np.random.default_rng(seed), WARM)
+    explorer, rng = make(episodes), np.random.default_rng(seed)
     rewards = [mdp.reward, *panel(mdp, horizon)]
     truth = [float(mdp.initial @ backward_induction(mdp, r, horizon).V[0]) for r in rewards]
     looks = sorted({int(t) for t in np.geomspace(min(100, episodes), episodes, LOOKS).round()})
     error, worst, took = [], [], 0.0
     for t in looks:
-        took += play(explorer, rng, t)
+        took += explored(explorer, rng, t)
         model = explorer.counts.model()
         values = [float(model.initial @ backward_induction(model, r, horizon).V[0]) for r in rewards]
         gaps = [abs(value - best) for value, best in zip(values, truth, strict=True)]

@@ -30,9 +30,10 @@ import numpy as np
 
 from .. import envs, theory
 from .._files import check_folder, held, replace_file
-from ..algorithms import ALGORITHMS, BPIUCRL, RFUCRL
+from ..algorithms import BPIUCRL, RFUCRL, make_explorer
 from ..certificates.thresholds import paper_radius, paper_rule
 from ..data.tabular import TabularMDP
+from ..environments.tabular import play
 from ..exploring.explore import explore
 from ..planning import backward_induction
 from ..setting import Setting
@@ -145,20 +146,20 @@ def discount_of(published: bool) -> float:
 def explorer_of(agent: str, counts: str, mdp: TabularMDP, seed: int, published: bool = False) -> Any:
     name, options = (AGENTS | MORE)[agent]
     theirs = {"RF-UCRL": AuthorsRFUCRL, CLIPPED: AuthorsRFUCRL, "BPI-UCRL": AuthorsBPIUCRL} if published else {}
-    kind: Any = BareBPIUCRL if agent == BARE else theirs.get(agent, ALGORITHMS[name])
-    given: dict[str, Any] = {"bounds": "paper", **options, **({"reward": mdp.reward} if kind.needs_reward else {})}
+    kind: Any = BareBPIUCRL if agent == BARE else theirs.get(agent, name)
+    given: dict[str, Any] = {"bounds": "paper", **options}
     if agent == KNOWN:
         given["max_successors"] = mdp.model.shape[-1]
     if published and "rewards" in given:
         given["rewards"] = "known"
     setting = mdp.setting(H, discount_of(published), stationary=counts == "pooled")
-    return kind(setting, delta=DELTA, seed=seed, **given)
+    return make_explorer(kind, setting, own_reward=mdp.reward, delta=DELTA, seed=seed, **given)
 
 
-def play(explorer: Any, mdp: TabularMDP, rng: np.random.Generator, end: int, goal: float = -1.0) -> bool:
-    """To episode `end`, or until the explorer's bound is at most `goal`."""
+def play_until(explorer: Any, mdp: TabularMDP, rng: np.random.Generator, end: int, goal: float = -1.0) -> bool:
+    """Explores to episode `end`, or until the explorer's bound is at most `goal`; returns whether it is."""
     while explorer.episodes < end:
-        if explorer.advance(mdp, rng, end - explorer.episodes, goal):
+        if play(explorer, mdp, rng, end - explorer.episodes, goal):
             return True
     return False
 
@@ -173,7 +174,7 @@ def curve(
     looks = {int(t) for t in np.geomspace(500 // H, transitions // H, LOOKS)} | {visits_at // H}
     rows: list[dict[str, Any]] = []
     for t in sorted(looks):
-        play(explorer, mdp, rng, t)
+        play_until(explorer, mdp, rng, t)
         model = explorer.counts.model()
         error = abs(float(model.initial @ backward_induction(model, mdp.reward, H, discount).V[0]) - best)
         row = {"environment": environment_name, "counts": counts, "agent": agent, "run": run, "transitions": t * H}
@@ -192,10 +193,10 @@ def stops(agent: str, counts: str, run: int, seed: int, transitions: int, publis
         goal, end = level * H / 2, transitions // H
         if agent == "RF-trajectory, tight":  # its certificate is looked at whenever the episodes have grown by 1%
             while explorer.error_bound > goal and explorer.episodes < end:
-                play(explorer, mdp, rng, min(end, ceil(1.01 * explorer.episodes) + 1))
+                play_until(explorer, mdp, rng, min(end, ceil(1.01 * explorer.episodes) + 1))
             reached = explorer.error_bound <= goal
         else:
-            reached = explorer.error_bound <= goal or play(explorer, mdp, rng, end, goal)
+            reached = explorer.error_bound <= goal or play_until(explorer, mdp, rng, end, goal)
         row = {"agent": agent, "counts": counts, "run": run, "epsilon": level, "episodes": explorer.episodes}
         rows.append({**row, "tau": explorer.episodes if reached else None})
         if not reached:

@@ -38,8 +38,8 @@ import numpy as np
 
 from .. import envs
 from .._files import check_folder, held, read_file, replace_file
-from ..algorithms import ALGORITHMS
-from ..exploring.explore import check_episodes, explore, option_names
+from ..algorithms.registry import ALGORITHMS, make_explorer, option_names
+from ..exploring.explore import check_episodes, explore
 from ..planning import backward_induction
 from ..setting import nearest, positive, probability, real_number, shown
 from .compare import parsed
@@ -162,11 +162,7 @@ def cells(config: dict[str, Any]) -> list[Cell]:
         where = json.dumps(environment, sort_keys=True)
         for algorithm in sweep.algorithms:
             kind, options = _algorithm(algorithm)
-            if kind.needs_reward and mdp.reward is None:
-                raise ValueError(f"{algorithm} needs a reward, but {environment['name']} has none of its own.")
             for choice in sweep.choices():
-                if kind.needs_budget and "max_episodes" not in choice and "budget" not in options:
-                    raise ValueError(f"{algorithm} has to know the number of episodes beforehand: give max_episodes.")
                 how = json.dumps(choice, sort_keys=True)
                 free = {key for key in ("epsilon", "stop", "max_episodes") if key != "max_episodes" or not kind.needs_budget}
                 check_episodes(choice.get("max_episodes"), choice["horizon"])
@@ -225,9 +221,7 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
 
 def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
     """Makes an explorer as a cell will, so that what it has against its parameters is known before anything runs."""
-    given = {key: choice[key] for key in ("delta", "bounds") if key in choice} | options
-    given |= {"reward": mdp.reward} if kind.needs_reward else {}
-    given |= {"budget": max(1, choice["max_episodes"])} if kind.needs_budget and "budget" not in options else {}
+    given = {key: choice[key] for key in ("delta", "bounds", "max_episodes", "epsilon") if key in choice} | options
     try:
         setting = mdp.setting(
             choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
@@ -235,7 +229,7 @@ def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], e
         entries = setting.layers * setting.n_outcomes * setting.n_actions
         if max(entries, setting.horizon) > MOST_ENTRIES:
             raise ValueError(f"{setting.horizon} steps of {setting.n_states} states are more than a sweep may have.")
-        kind(setting, **given)
+        make_explorer(kind, setting, own_reward=mdp.reward, **given)
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as problem:
         raise ValueError(f"{entry[:100]} cannot be run with {json.dumps(choice, sort_keys=True)}: {problem}") from None
 
@@ -253,8 +247,6 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     mdp = _environment(environment)
     name, options = parsed(cell.algorithm)
     horizon = parameters.pop("horizon")
-    if ALGORITHMS[name].needs_reward:
-        options = {"reward": mdp.reward, **options}
     atlas = explore(mdp, horizon, algorithm=name, seed=cell.seed, progress=False, **parameters, **options)
     error = None
     if mdp.reward is not None:

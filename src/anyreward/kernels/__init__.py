@@ -5,7 +5,8 @@
 `greedy`     the greedy policy of an index over visited nodes, with ties broken repeatably
 `simulate`   a known model: one step, one episode, many walkers at once
 `episode`    one episode of a greedy policy on a known model, recorded as it goes
-`rf`         an error index: one path, one full backward pass, the loop over episodes
+`loop`       play an episode, learn from it, go on: the compiled form of `ask` and `tell`
+`rf`         an error index: one path, one full backward pass
 `radii`      how far a law can be from the empirical one: KL thresholds, TV radii
 `ball`       the largest and smallest expectation over a KL ball
 `robust`     planning over KL balls
@@ -31,9 +32,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import ball, bpi, compiled, greedy, optimism, phases, radii, rf, robust, simulate, table, trajectory
+    from . import ball, bpi, compiled, greedy, loop, optimism, phases, radii, rf, robust, simulate, table, trajectory
 
-__all__ = ["ball", "bpi", "compiled", "greedy", "optimism", "phases", "radii", "rf", "robust", "simulate", "table", "trajectory"]
+__all__ = [
+    "ball", "bpi", "compiled", "greedy", "loop", "optimism", "phases",
+    "radii", "rf", "robust", "simulate", "table", "trajectory",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> ModuleType:

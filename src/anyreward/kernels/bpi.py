@@ -14,10 +14,8 @@ import numpy as np
 
 from .ball import gap, gap_l1
 from .compiled import allocates, inlined, loop
-from .episode import play
-from .greedy import episode_key
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
-from .table import EPISODES, has_room, is_illegal, is_known, is_unsure, record_episode, row_of
+from .table import is_illegal, is_known, is_unsure, row_of
 
 KNOWN, FIXED, RANDOM = 0, 1, 2  # rewards: known beforehand; observed and always the same; observed and random
 
@@ -267,34 +265,30 @@ def contradiction(table, up, A, states, actions, payments):
     return -1, -1
 
 
-@loop
-def learn(table, sides, rewards, constants, states, actions, payments, nodes, g):
-    """Takes in episodes that were played elsewhere, (B, H+1), (B, H) and (B, H), and brings everything up to date."""
-    for b in range(len(states)):
-        record_episode(table, constants.n_actions, states[b], actions[b], nodes)
-        take_in(table, sides, rewards, constants, nodes, actions[b], payments[b])
-    sweep(table, sides, rewards, constants, g)
+class BoundsLearner(NamedTuple):
+    """Both values of one reward, brought up to date after every episode, as a learner for `loop`."""
 
+    index: Sides
+    prior: np.ndarray  # (H', S, A) float64: the reward if it is known, else empty
+    n_actions: int
+    rewards: Rewards
+    constants: Constants
+    pays: np.ndarray  # (H', S, A) float64: what a known model pays, on average if it is random (then it pays 0 or 1)
+    start: int  # the state in which every episode starts; -1 if that is random
+    g: np.ndarray  # (S,) float64: room for the search in a ball
 
-@loop
-def run(model, table, sides, rewards, constants, pay, seed_key, rng, episodes, goal, nodes, actions, payments, g):
-    """Explores a known model until `episodes` more are done, V_up - V_lo at the start is at most `goal`, or the table is full.
+    def take_in(self, table, nodes, actions, payments, met):
+        take_in(table, self.index, self.rewards, self.constants, nodes, actions, payments)
 
-    `pay` (H', S, A) holds what the model pays, on average if it is random (then it pays 0 or 1).
-    """
-    A, state, used = constants.n_actions, table.state, table.used
-    for done in range(episodes):
-        if not has_room(table, len(nodes)):
-            return done
-        key = episode_key(seed_key, used[EPISODES])
-        play(model, table, sides, rewards.known, A, key, rng, nodes, actions)
-        if rewards.kind != KNOWN:
+    def plan(self, table):
+        sweep(table, self.index, self.rewards, self.constants, self.g)
+
+    def pay(self, table, nodes, actions, rng, payments):
+        if self.rewards.kind != KNOWN:
             for h in range(len(actions)):
-                mean = pay[min(h, len(pay) - 1), state[nodes[h]], actions[h]]
-                payments[h] = mean if rewards.kind == FIXED else 1.0 if rng.random() < mean else 0.0
-        take_in(table, sides, rewards, constants, nodes, actions, payments)
-        sweep(table, sides, rewards, constants, g)
-        up, lo = start_values(table, sides, constants, model.starts[0], g)
-        if up - lo <= goal:
-            return done + 1
-    return episodes
+                mean = self.pays[min(h, len(self.pays) - 1), table.state[nodes[h]], actions[h]]
+                payments[h] = mean if self.rewards.kind == FIXED else 1.0 if rng.random() < mean else 0.0
+
+    def bound(self, table):
+        up, lo = start_values(table, self.index, self.constants, self.start, self.g)
+        return up - lo

@@ -117,21 +117,25 @@ def begin_new(greedy, table, A, nodes, met):
                 settle(greedy.Q, greedy.V, greedy.settled, A, plane, nodes[h])
 
 
-@allocates
-def policy(greedy, prior, A, node_of, H, key):
-    """The greedy policy everywhere, (H, S)."""
-    Q, V, settled, _ = greedy
-    planes = len(V)
-    layers, S = node_of.shape
-    out = np.empty((H, S), np.int64)
-    for h in range(H):
-        plane, layer = min(h, planes - 1), min(h, layers - 1)
-        for s in range(S):
+@loop
+def write_policy(index, prior, A, node_of, key, out):
+    """The greedy policy everywhere, into out (H, S); `index` is a tuple with Q and settled."""
+    Q, settled = index.Q, index.settled
+    for h in range(len(out)):
+        layer, plane = min(h, len(node_of) - 1), min(h, len(Q) - 1)
+        for s in range(out.shape[1]):
             node = node_of[layer, s]
             if node == 0:
                 out[h, s] = choose_blind(prior, A, h, s, key)
             else:
                 out[h, s] = choose(Q, settled, prior, A, plane, node, h, s, key)
+
+
+@allocates
+def policy(index, prior, A, node_of, H, key):
+    """The greedy policy everywhere, (H, S)."""
+    out = np.empty((H, node_of.shape[1]), np.int64)
+    write_policy(index, prior, A, node_of, key, out)
     return out
 
 
@@ -163,13 +167,12 @@ def greedy_of(Q, key):
 
 
 @loop
-def act(greedy, prior, A, node_of, h, s, key):
+def act(index, prior, A, node_of, h, s, key):
     """The greedy action in one state at one step: an entry of `policy`."""
-    Q, V, settled, _ = greedy
     node = node_of[min(h, len(node_of) - 1), s]
     if node == 0:
         return choose_blind(prior, A, h, s, key)
-    return choose(Q, settled, prior, A, min(h, len(V) - 1), node, h, s, key)
+    return choose(index.Q, index.settled, prior, A, min(h, len(index.Q) - 1), node, h, s, key)
 
 
 @loop

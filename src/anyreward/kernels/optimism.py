@@ -12,15 +12,14 @@ or, instead of the last three, update(...) for one that learns in another way th
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .compiled import allocates, inner, loop, method
-from .episode import play
+from .compiled import inner, loop, method
 from .formulas import Ahead, Row
-from .greedy import begin_new, choose, choose_blind, episode_key, settle
-from .table import EPISODES, NODES, error_without_data, has_room, is_illegal, record_episode, row_of
+from .greedy import Greedy, begin_new, settle
+from .table import NODES, error_without_data, is_illegal, row_of
 
 
 class Indices(NamedTuple):
@@ -159,54 +158,17 @@ def refresh(table, greedy, indices, rows, problem, rule):
     begin_with(rule, problem, table, greedy, indices, rows)
 
 
-@allocates
-def learn(table, greedy, indices, rows, problem, rule, states, actions):
-    """Takes in episodes that were played elsewhere, (B, H+1) and (B, H), with a pass after each."""
-    A = problem.n_actions
-    nodes = np.empty(states.shape[1], np.uint32)
-    for b in range(len(states)):
-        before = table.used[NODES]
-        record_episode(table, A, states[b], actions[b], nodes)
-        begin(greedy, table, A, nodes, before, len(problem.reward) == 0)
-        update(rule, problem, table, greedy, indices, rows, nodes, actions[b])
+class OptimisticLearner(NamedTuple):
+    """An optimistic index with the formulas of its algorithm, as a learner for `loop`."""
 
+    index: Greedy
+    prior: np.ndarray  # (H', S, A) float64, or empty
+    n_actions: int
+    indices: Indices
+    rows: Rows
+    problem: Problem
+    rule: Any  # the algorithm's named tuple of constants and formulas
 
-@loop
-def run(model, table, greedy, indices, rows, prior, problem, rule, seed_key, rng, episodes, nodes, actions):
-    """Explores a known model for `episodes` more episodes, or until the table is full; returns how many."""
-    A, used = problem.n_actions, table.used
-    for done in range(episodes):
-        if not has_room(table, len(nodes)):
-            return done
-        before, key = used[NODES], episode_key(seed_key, used[EPISODES])
-        play(model, table, greedy, prior, A, key, rng, nodes, actions)
-        begin(greedy, table, A, nodes, before, len(problem.reward) == 0)
-        update(rule, problem, table, greedy, indices, rows, nodes, actions)
-    return episodes
-
-
-@loop
-def run_noted(model, table, greedy, indices, rows, prior, problem, rule, seed_key, rng, nodes, states, actions, policies):
-    """As `run`, but writes the states (B, H+1), actions (B, H) and, if there is room, policies (B, H, S) of its episodes."""
-    node_of, state, used = table.node_of, table.state, table.used
-    Q, V, settled, _ = greedy
-    A, H = problem.n_actions, problem.horizon
-    for b in range(len(states)):
-        if not has_room(table, len(nodes)):
-            return b
-        before, key = used[NODES], episode_key(seed_key, used[EPISODES])
-        if b < len(policies):
-            for h in range(H):
-                layer, plane = min(h, len(node_of) - 1), min(h, len(V) - 1)
-                for s in range(problem.n_states):
-                    node = node_of[layer, s]
-                    if node == 0:
-                        policies[b, h, s] = choose_blind(prior, A, h, s, key)
-                    else:
-                        policies[b, h, s] = choose(Q, settled, prior, A, plane, node, h, s, key)
-        play(model, table, greedy, prior, A, key, rng, nodes, actions[b])
-        for h in range(H + 1):
-            states[b, h] = state[nodes[h]]
-        begin(greedy, table, A, nodes, before, len(problem.reward) == 0)
-        update(rule, problem, table, greedy, indices, rows, nodes, actions[b])
-    return len(states)
+    def take_in(self, table, nodes, actions, payments, met):
+        begin(self.index, table, self.n_actions, nodes, met, len(self.problem.reward) == 0)
+        update(self.rule, self.problem, table, self.index, self.indices, self.rows, nodes, actions)

@@ -6,14 +6,13 @@ The balls are the algorithm's own: a named tuple of constants with a method radi
 from __future__ import annotations
 
 from math import log
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .bpi import sweep
-from .compiled import allocates, inner, loop, method
-from .episode import play
-from .greedy import episode_key
-from .table import EPISODES, NODES, has_room, is_known, record_episode, row_of
+from .bpi import Constants, Rewards, Sides, sweep
+from .compiled import inner, loop, method
+from .table import EPISODES, NODES, is_known, row_of
 
 radius_of = method("radius")
 
@@ -49,25 +48,18 @@ def doubled(n, started, nodes, actions, A):
     return False
 
 
-@allocates
-def learn(table, sides, rewards, constants, balls, started, states, actions, g):
-    """Takes in episodes that were played elsewhere."""
-    nodes = np.empty(states.shape[1], np.uint32)
-    for b in range(len(states)):
-        record_episode(table, constants.n_actions, states[b], actions[b], nodes)
-        if doubled(table.n, started, nodes, actions[b], constants.n_actions):
-            begin_phase(table, sides, rewards, constants, balls, started, g)
+class PhasedLearner(NamedTuple):
+    """Both values of one known reward, computed anew when a phase begins, as a learner for `loop`."""
 
+    index: Sides
+    prior: np.ndarray  # (H', S, A) float64: the reward
+    n_actions: int
+    rewards: Rewards
+    constants: Constants
+    balls: Any  # the algorithm's named tuple with the method radius(n, log_t)
+    started: np.ndarray  # (N * A,) int64: the count of every row when the phase began
+    g: np.ndarray  # (S,) float64: room for the search in a ball
 
-@loop
-def run(model, table, sides, rewards, constants, balls, started, seed_key, rng, episodes, nodes, actions, g):
-    """Explores a known model for `episodes` more episodes, or until the table is full; returns how many."""
-    A, n, used = constants.n_actions, table.n, table.used
-    for done in range(episodes):
-        if not has_room(table, len(nodes)):
-            return done
-        key = episode_key(seed_key, used[EPISODES])
-        play(model, table, sides, rewards.known, A, key, rng, nodes, actions)
-        if doubled(n, started, nodes, actions, A):
-            begin_phase(table, sides, rewards, constants, balls, started, g)
-    return episodes
+    def take_in(self, table, nodes, actions, payments, met):
+        if doubled(table.n, self.started, nodes, actions, self.n_actions):
+            begin_phase(table, self.index, self.rewards, self.constants, self.balls, self.started, self.g)

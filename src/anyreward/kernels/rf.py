@@ -1,4 +1,4 @@
-"""An error index on visited nodes: one entry, one path, one full backward pass, and the loop over episodes.
+"""An error index on visited nodes: one entry, one path, one full backward pass.
 
     E_h(s,a) = min( cap_h, weight_h * radius(n) + discount * sum_s' p_hat(s'|s,a) max_b E_{h+1}(s',b) )
 
@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .compiled import allocates, inlined, inner, loop, method
-from .episode import play
-from .greedy import begin_new, episode_key, settle
-from .table import EPISODES, NODES, error_without_data, has_room, is_known, record_episode, row_of
+from .compiled import inlined, inner, loop, method
+from .greedy import Greedy, begin_new, settle
+from .table import NODES, error_without_data, is_known, row_of
 
-EVERY, PATH = 0, 1  # schedules of `run`
+EVERY, PATH, GEOMETRIC = 0, 1, 2  # schedules: what is brought up to date after an episode, everything, its path or nothing
 
 
 class Rule(NamedTuple):
@@ -163,37 +162,24 @@ def plan(table, rows, greedy, rule):
     return start_index(table, rows, greedy, rule)
 
 
-@allocates
-def learn(table, rows, greedy, rule, schedule, states, actions):
-    """Takes in episodes that were played elsewhere, (B, H+1) states and (B, H) actions."""
-    A = rule.n_actions
-    nodes = np.empty(states.shape[1], np.uint32)
-    for b in range(len(states)):
-        met = table.used[NODES]
-        record_episode(table, A, states[b], actions[b], nodes)
-        begin_new(greedy, table, A, nodes, met)
-        refresh(table, rows, greedy, rule, nodes, actions[b], schedule == PATH)
-    if schedule == EVERY:
-        sweep(table, rows, greedy, rule)
+class ErrorLearner(NamedTuple):
+    """An error index with its schedule, as a learner for `loop`."""
 
+    index: Greedy
+    prior: np.ndarray  # empty
+    n_actions: int
+    rows: Rows
+    rule: Rule
+    schedule: int  # EVERY, PATH or GEOMETRIC
 
-@loop
-def run(model, table, rows, greedy, prior, rule, schedule, seed_key, rng, episodes, goal, nodes, actions):
-    """Explores a known model until `episodes` more are done, the start value is at most `goal`, or the table is full.
+    def take_in(self, table, nodes, actions, payments, met):
+        if table.used[NODES] > met:
+            begin_new(self.index, table, self.n_actions, nodes, met)
+        refresh(table, self.rows, self.index, self.rule, nodes, actions, self.schedule == PATH)
 
-    Returns the number of episodes done. Each one is played with the greedy policy of what the episodes before it left.
-    """
-    A, used = rule.n_actions, table.used
-    for done in range(episodes):
-        if not has_room(table, len(nodes)):
-            return done
-        met, key = used[NODES], episode_key(seed_key, used[EPISODES])
-        play(model, table, greedy, prior, A, key, rng, nodes, actions)
-        if used[NODES] > met:
-            begin_new(greedy, table, A, nodes, met)
-        refresh(table, rows, greedy, rule, nodes, actions, schedule == PATH)
-        if schedule == EVERY:
-            sweep(table, rows, greedy, rule)
-        if start_index(table, rows, greedy, rule) <= goal:
-            return done + 1
-    return episodes
+    def plan(self, table):
+        if self.schedule == EVERY:
+            sweep(table, self.rows, self.index, self.rule)
+
+    def bound(self, table):
+        return start_index(table, self.rows, self.index, self.rule)

@@ -1,0 +1,104 @@
+"""Algorithms by name, and the one way in which explorers are made, by `explore`, sweeps, comparisons and the reproduction."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from ..rewards.forms import Reward
+from ..setting import Setting, nearest, shown
+from .explorer import Explorer
+
+Kind = TypeVar("Kind", bound=Explorer)
+ALGORITHMS: dict[str, type[Explorer]] = {}  # every registered algorithm by its name
+
+
+def register(name: str) -> Callable[[type[Kind]], type[Kind]]:
+    """A decorator that makes an explorer class available under a name, in `explore`, sweeps and on the command line."""
+
+    def note(kind: type[Kind]) -> type[Kind]:
+        if name in ALGORITHMS and ALGORITHMS[name].__qualname__ != kind.__qualname__:
+            raise ValueError(f"the algorithm {shown(name)} is registered already, as {ALGORITHMS[name].__name__}.")
+        kind.name = name
+        ALGORITHMS[name] = kind
+        return kind
+
+    return note
+
+
+def explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:
+    """The class of a name, or the class itself."""
+    if isinstance(algorithm, type) and issubclass(algorithm, Explorer):
+        return algorithm
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
+        names = ", ".join(map(repr, ALGORITHMS))
+        raise ValueError(f"algorithm is {shown(algorithm)}: it has to be one of {names}, or a subclass of Explorer.")
+    return ALGORITHMS[algorithm]
+
+
+def option_names(kind: type[Explorer]) -> set[str]:
+    """The options of an explorer: the parameters of its constructor and of those that it hands on to."""
+    names: set[str] = set()
+    for part in kind.__mro__:
+        if "__init__" in vars(part) and part is not object:
+            parameters = inspect.signature(part.__init__).parameters.values()  # type: ignore[misc]
+            names |= {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return names - {"self", "setting"}
+
+
+def make_explorer(
+    algorithm: str | type[Explorer],
+    setting: Setting,
+    *,
+    own_reward: Reward = None,
+    max_episodes: int | None = None,
+    epsilon: float | None = None,
+    also: Iterable[str] = (),
+    **options: Any,
+) -> Explorer:
+    """An explorer of a setting.
+
+    Parameters
+    ----------
+    algorithm
+        A name from `ALGORITHMS`, or a subclass of `Explorer`.
+    own_reward
+        The environment's own reward, for algorithms that need one and are given no other (`reward`).
+    max_episodes
+        For algorithms that have to know it beforehand: how many episodes there will be. `budget` says the same.
+    epsilon
+        The target, if there is one: some algorithms have options that depend on it.
+    also
+        Names that the caller knows beside these options, to be suggested where an option is misspelt.
+    options
+        Options of the algorithm and of its bounds, among them delta, bounds and seed. One that it does not have is refused.
+    """
+    kind = explorer_class(algorithm)
+    if kind.needs_reward and own_reward is not None:
+        options = {"reward": own_reward, **options}
+    if kind.needs_reward and "reward" not in options and "rewards" not in options:
+        raise ValueError(f"reward is not given: {kind.__name__} is for one reward, and this environment has none of its own.")
+    if kind.needs_budget and "budget" not in options:
+        if max_episodes is None:
+            raise ValueError(
+                f"max_episodes is not given: {kind.__name__} has to know beforehand how many episodes there will be."
+            )
+        options["budget"] = max(1, max_episodes)
+    if epsilon is not None:
+        options = {**kind.defaults(setting, epsilon), **options}
+    try:
+        explorer = kind(setting, **options)
+        explorer.options = {name: value for name, value in options.items() if name not in ("delta", "bounds", "seed")}
+        return explorer
+    except TypeError as problem:
+        known = option_names(kind)
+        unknown = next((name for name in options if name not in known), None)
+        if unknown == "rewards":
+            raise ValueError(
+                f"rewards is not an option of {kind.__name__}: what is assumed of own rewards goes to plan('own', ...)."
+            ) from None
+        if unknown is not None:
+            meant = nearest(unknown, (known | set(also)) - {"options"})
+            raise ValueError(f"{shown(unknown)} is not an option of {kind.__name__}{meant}.") from None
+        raise ValueError(f"an option does not suit {kind.__name__}: {problem}.") from None

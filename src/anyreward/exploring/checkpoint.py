@@ -1,0 +1,161 @@
+"""Durable explorations: saved on the way, resumed to the last bit, stopped cleanly by Ctrl-C."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import threading
+import time
+import warnings
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._files import check_writable, reason
+from ..atlas.format import in_words, read
+from ..certificates.bounds import bound_options
+from ..certificates.certificate import fingerprint
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from ..algorithms import Explorer
+    from ..atlas.atlas import Atlas
+    from ..environments.base import Environment
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during an exploration that was saved: says how to go on."""
+
+
+class Checkpoint:
+    """A file that an exploration is saved to, and resumed from by the same call.
+
+    Parameters
+    ----------
+    path
+        The file.
+    seconds
+        Between two saves; more if saving takes long, so that it takes a twentieth of the time at most.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], seconds: float) -> None:
+        self.path, self.seconds = absolute(Path(path)), seconds
+        check_writable(self.path)
+        self.call: dict[str, Any] = {}
+        self.wrong: dict[str, Any] = {}  # what went wrong in the environment, if anything did
+        self.interrupted = False
+        self._saved_at = time.monotonic()
+
+    @property
+    def failures(self) -> int:
+        """How many episodes failed in the environment, and are missing."""
+        return int(self.wrong.get("failures", 0))
+
+    def is_due(self) -> bool:
+        """Whether it is time to save."""
+        return self.interrupted or time.monotonic() - self._saved_at > self.seconds
+
+    def save(self, atlas: Atlas, environment: Environment, explorer: Explorer) -> None:
+        """Replaces the file by one from which this exploration can be resumed."""
+        begin = time.monotonic()
+        progress = {"call": self.call, "world": environment.state(), "wrong": self.wrong}
+        atlas._write(self.path, progress, explorer.state())
+        self._saved_at = time.monotonic()
+        self.seconds = max(self.seconds, 20 * (self._saved_at - begin))
+
+    def resume(self, explorer: Explorer, environment: Environment) -> Atlas | None:
+        """Takes up the exploration in the file, if there is one: it has to be one of the same call. Returns its atlas."""
+        path = self.path
+        if not path.exists():
+            return None
+        atlas, progress, state = read(path)
+        if atlas.episodes == 0:  # there is nothing to resume from
+            return None
+        if not state or not isinstance(progress.get("call"), dict):
+            raise ValueError(f"{path} is an atlas, but not a checkpoint to go on from: choose another name, or move it away.")
+        for name, value in self.call.items():
+            if progress["call"].get(name) != value:
+                raise ValueError(
+                    f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name."
+                )
+        wrong = progress.get("wrong", {})
+        if not isinstance(wrong, dict) or type(wrong.get("failures", 0)) is not int or wrong.get("failures", 0) < 0:
+            raise ValueError(f"{path} cannot be gone on from: what it says of failures is damaged.")
+        if "refused" in wrong:
+            raise ValueError(f"{path} cannot be gone on from, its data contradict what the call assumes: {wrong['refused']}")
+        self.wrong = dict(wrong)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy's, about numbers that are none
+                explorer.restore(state)
+                environment.restore(progress["world"], atlas.paid, atlas.recording)
+                environment.check(explorer.counts)
+            if explorer.counts.digest() != atlas.certificate.digest:
+                raise ValueError("the state in it is not that of its counts.")
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeWarning) as problem:
+            raise ValueError(f"{path} cannot be gone on from: {in_words(problem)}") from None
+        return atlas
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C lets the episodes under way end, saves and stops; a second one stops at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def note(*_: Any) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+
+        before = signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def absolute(path: Path) -> Path:
+    """The path as it is now, whatever an environment does to the current folder."""
+    if path.is_absolute():
+        return path
+    try:
+        return Path.cwd() / path
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be written: there is no current folder, {reason(problem)}.") from None
+
+
+def call_of(
+    environment: Environment, explorer: Explorer, algorithm: str, seed: int, options: dict[str, Any], record: bool
+) -> dict[str, Any]:
+    """What two calls of `explore` have to have in common for one to resume the other, as plain JSON."""
+    reward = getattr(explorer, "reward", None)
+    return {
+        "env": environment.fingerprint,
+        "setting": json.loads(json.dumps(asdict(environment.setting))),  # as a file gives it back
+        "delta": explorer.delta,
+        "algorithm": algorithm,
+        "bounds": [explorer.bound.name, bound_options(explorer.bound)],
+        "seed": seed,
+        "options": {key: option_fingerprint(value) for key, value in sorted(options.items()) if key != "reward"},
+        "reward": None if reward is None else fingerprint(reward),
+        "record": record,
+    }
+
+
+def option_fingerprint(value: Any) -> Any:
+    """A JSON value by which options are compared with those of a checkpoint."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+    try:
+        return hashlib.sha256(np.ascontiguousarray(value, dtype=float).tobytes()).hexdigest()
+    except (TypeError, ValueError):
+        return repr(value)

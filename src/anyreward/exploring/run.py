@@ -1,0 +1,159 @@
+"""One exploration under way: ask for episodes, let the explorer learn from them, look at the certificate, stop."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from math import ceil, inf
+from typing import Any
+
+from ..algorithms import Explorer
+from ..atlas.atlas import Atlas
+from ..certificates.certificate import OBSERVED
+from ..environments.base import Environment
+from ..environments.gymnasium import EnvironmentFailure
+from .checkpoint import Checkpoint, Interrupted
+from .progress import Progress
+
+LOST = "the episodes that failed, of which nothing was counted ({}), were like the others"
+
+
+class Run:
+    """An exploration under way.
+
+    Parameters
+    ----------
+    environment, explorer
+        Who plays, and who learns.
+    algorithm, options, seed
+        What the explorer was made from, to be noted in the atlas.
+    epsilon
+        The target; None to go on to `max_episodes`.
+    max_episodes
+        Where to stop at the latest.
+    stop_by
+        `"certificate"`, or `"own"` for the algorithm's own guarantee.
+    checkpoint
+        Where to save on the way, and to resume from; None for nowhere.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        explorer: Explorer,
+        *,
+        algorithm: str,
+        options: dict[str, Any],
+        seed: int,
+        epsilon: float | None,
+        max_episodes: int,
+        stop_by: str,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self.environment, self.explorer, self.checkpoint = environment, explorer, checkpoint
+        self.epsilon, self.max_episodes, self.stop_by = epsilon, max_episodes, stop_by
+        plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
+        self.source = {"env": environment.name, "algorithm": algorithm, "seed": seed, "options": plain}
+        if environment.origin is not None:
+            self.source["fingerprint"] = environment.origin
+        # Explorations with the same seed draw from the environment alike, whatever they do with it: they are not independent.
+        self.mark = hashlib.sha256(f"{environment.setting} {seed}".encode()).hexdigest()
+        self.history: list[tuple[int, float]] = []  # (episodes, certified epsilon) at every look
+        self.lost = 0  # episodes that failed, and are not counted
+        if checkpoint is not None:
+            atlas = checkpoint.resume(explorer, environment)
+            if atlas is not None:
+                self.history, self.lost = list(atlas.history), checkpoint.failures
+
+    def go(self, show: Progress) -> None:
+        """Explores until it is certified, or until it has to stop."""
+        explorer, environment, checkpoint = self.explorer, self.environment, self.checkpoint
+        goal = -1.0 if self.epsilon is None else self.epsilon / 2  # without a target, none is reached
+        last_look, epsilon = self.history[-1] if self.history else (0, None)
+        show.begin(explorer.episodes, epsilon)
+        look, arrived = last_look if explorer.episodes == last_look else self.next_look(last_look), False
+        while True:
+            t = explorer.episodes
+            if arrived or t >= look:
+                bound = self.bound()
+                if not self.history or self.history[-1][0] < t:
+                    self.history.append((t, 2 * bound))
+                show(t, 2 * bound)
+                if bound <= goal or t >= self.max_episodes:
+                    break
+                look = self.next_look(t)
+            try:
+                arrived = environment.play(explorer, look - t, goal)
+            except Exception as problem:
+                self.keep(problem)
+                raise
+            t = explorer.episodes
+            show(t)
+            if checkpoint is not None and checkpoint.is_due() and not arrived and environment.rests(t):
+                checkpoint.save(self.atlas(), environment, explorer)
+                if checkpoint.interrupted:
+                    raise Interrupted(
+                        f"stopped after {t:,} episodes, saved in {checkpoint.path}: the same call goes on from there."
+                    )
+        if checkpoint is not None and explorer.episodes:
+            checkpoint.save(self.atlas(), environment, explorer)
+
+    def bound(self) -> float:
+        """What it is stopped by: the certificate, or the algorithm's own guarantee if that is asked for."""
+        if self.stop_by == "certificate":
+            return self.explorer.error_bound
+        own = self.explorer.guaranteed()
+        return inf if own is None else own / 2
+
+    def next_look(self, t: int) -> int:
+        """After how many episodes the bound is looked at next."""
+        look = max(t + 1, ceil(t * self.explorer.growth))
+        return max(t, min(look, self.max_episodes))
+
+    def keep(self, problem: Exception) -> None:
+        """Does not lose what was explored because of something that went wrong: it is saved, or goes with the exception.
+
+        To stop there is valid. To resume is not without saying so: the episode that failed is missing, whatever happened in it
+        (`LOST`). Data that contradict an assumption of the call cannot be resumed from at all.
+        """
+        try:
+            problem.atlas = self.atlas()  # type: ignore[attr-defined]
+        except Exception:  # what went wrong left nothing that could be kept
+            return
+        where = "the atlas so far is the attribute `atlas` of this exception"
+        checkpoint = self.checkpoint
+        if (
+            checkpoint is not None and self.explorer.episodes and isinstance(problem, ValueError)
+        ):  # the environment's, not Python's
+            failed = isinstance(problem, EnvironmentFailure)
+            checkpoint.wrong = {"failures": self.lost + 1} if failed else {"refused": str(problem)}
+            checkpoint.save(self.atlas(), self.environment, self.explorer)
+            where = f"the atlas so far is saved in {checkpoint.path}" + (
+                ", and the same call goes on from there" if failed else ""
+            )
+        problem.add_note(f"After {self.explorer.episodes:,} episodes: {where}.")
+
+    def atlas(self) -> Atlas:
+        """What was explored so far."""
+        explorer, environment = self.explorer, self.environment
+        certificate = explorer.certificate(self.epsilon)
+        if self.lost:
+            certificate = replace(certificate, assumed=(*certificate.assumed, LOST.format(self.lost)))
+        return Atlas(
+            explorer.counts,
+            certificate,
+            tuple(self.history),
+            {**self.source, **environment.facts, "own": self.own()},
+            (self.mark,),
+            explorer.recommendation,
+            environment.paid,
+            environment.recording,
+            reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
+        )
+
+    def own(self) -> dict[str, Any]:
+        """What the algorithm itself guarantees."""
+        explorer, epsilon = self.explorer, self.explorer.guaranteed()
+        met = epsilon is not None and self.epsilon is not None and epsilon <= self.epsilon
+        about = "heuristic, no guarantee" if explorer.heuristic else explorer.guarantee
+        return {"epsilon": epsilon, "met": met, "guarantee": about}
