@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import anyreward as ar
 from anyreward.planning import as_reward
 
-from .problems import by_step, random_mdp, seeds
-from .reference import q_values
+from .helpers.problems import by_step, random_mdp, seeds
+from .helpers.reference import q_values
 
 sizes = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 4))  # S, A, H
 discounts = st.sampled_from([1.0, 0.9]) | st.floats(0.01, 1.0)

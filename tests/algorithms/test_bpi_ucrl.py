@@ -14,8 +14,8 @@ import anyreward as ar
 from anyreward.certificates.bounds import TightBound
 from anyreward.kernels.radii import kl_interval
 
-from .. import bpi_reference, reference
-from ..problems import data, deltas, random_mdp, seeds
+from ..helpers import bpi_reference, reference
+from ..helpers.problems import data, deltas, random_mdp, seeds
 
 FALSE_ALARM = 1e-7  # of each statistical test here
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import anyreward as ar
 
-from ..problems import data, random_mdp, seeds
-from ..reference import dense_counts, empirical
+from ..helpers.problems import data, random_mdp, seeds
+from ..helpers.reference import dense_counts, empirical
 
 
 def index(starts, n, setting):

@@ -11,8 +11,8 @@ from scipy.stats import chisquare
 
 import anyreward as ar
 
-from .. import reference
-from ..problems import data, deltas, random_mdp, rows, seeds
+from ..helpers import reference
+from ..helpers.problems import data, deltas, random_mdp, rows, seeds
 
 
 def rf_ucrl(setting, **options):

@@ -5,7 +5,7 @@ import pytest
 
 import anyreward as ar
 
-from ..problems import random_episodes, random_mdp, rows
+from ..helpers.problems import random_episodes, random_mdp, rows
 
 SETTINGS = {
     "step-dependent": ar.Setting(n_states=4, n_actions=3, horizon=3, initial_state=1),

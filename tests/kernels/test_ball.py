@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anyreward.kernels.ball import gap
 
-from ..reference import kl
+from ..helpers.reference import kl
 
 ABSURD = [5e-324, 1e-320, 1e-310, 1e-300, 1e-150, 1e-9, 1.0, 1e9, 1e300, math.inf, math.nan, -1.0, -math.inf]
 

@@ -11,7 +11,7 @@ from anyreward.algorithms import BPIUCBVI, EULER, UCBVI, EvenDar, Fiechter, RFEx
 from anyreward.kernels import optimism
 from anyreward.kernels.ball import gap_l1
 
-from .. import rivals_reference as slow
+from ..helpers import rivals as slow
 
 # --- The L1 ball of UCRL2 ---
 

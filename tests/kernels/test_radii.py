@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from anyreward import kernels
 
-from ..tight_reference import (
+from ..helpers.tight_reference import (
     fit,
     kl_up,
     lib_psi_size,

@@ -11,7 +11,7 @@ from scipy.stats import chi2_contingency, chisquare
 import anyreward as ar
 from anyreward import kernels
 
-from ..problems import by_step, random_mdp, seeds
+from ..helpers.problems import by_step, random_mdp, seeds
 
 
 @given(st.integers(1, 60), st.integers(0, 5), seeds)

@@ -14,19 +14,9 @@ from scipy.optimize import minimize
 import anyreward as ar
 from anyreward.certificates.bounds import TightBound
 
-from ..problems import data, seeds
-from ..tight_reference import Problem, steps_that_matter, theorem, trajectory
-
-
-class GivenRadii(TightBound):
-    """A tight bound with radii that are given."""
-
-    def __init__(self, radii, tv, **options):
-        super().__init__(**options)
-        object.__setattr__(self, "given", (np.asarray(radii), np.asarray(tv)))
-
-    def radii(self, counts, delta):
-        return self.given
+from ..helpers.bounds import GivenRadii
+from ..helpers.problems import data, seeds
+from ..helpers.tight_reference import Problem, steps_that_matter, theorem, trajectory
 
 
 def random_radii(counts, seed, low=-12.0, high=0.0):

@@ -16,7 +16,7 @@ import anyreward as ar
 from anyreward.atlas import container
 from anyreward.certificates.certificate import OBSERVED
 
-from ..test_checkpoint import go
+from ..helpers.checkpoints import go
 from . import Broken, Tally, in_processes
 
 VALUES: tuple[Any, ...] = (

@@ -1,0 +1,18 @@
+"""The algorithms that are made of others, with small budgets."""
+
+import numpy as np
+
+from anyreward.algorithms import Jin2020, RegretInstances, RegretUniform
+
+CONVERSIONS = {"jin2020": Jin2020, "regret-uniform": RegretUniform, "regret-instances": RegretInstances}
+
+
+def make(name, setting, **options):
+    more = {} if name == "jin2020" else {"reward": np.linspace(0, 1, setting.n_states)}
+    return CONVERSIONS[name](setting, **more, **{"budget": 200, **options})
+
+
+def advanced(explorer, mdp, upto, rng):
+    while explorer.episodes < upto:
+        explorer.advance(mdp, rng, upto - explorer.episodes, 0.0)
+    return explorer

@@ -1,0 +1,1 @@
+"""Tests of the slow references that other tests compare with."""

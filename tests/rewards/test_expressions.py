@@ -1,0 +1,192 @@
+"""Rewards written as text: the same numbers as Python gives cell by cell."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import anyreward as ar
+from anyreward.rewards.expressions import reward_of
+
+from ..helpers.texts import A, H, S, expressions, outcome, refusal
+
+
+def cells(arrival):
+    """Every cell of a reward with what the names mean there."""
+    sizes = (H, S, A, S) if arrival else (H, S, A)
+    for index in itertools.product(*map(range, sizes)):
+        h, s, a = map(float, index[:3])
+        names = {
+            "step": h,
+            "h": h,
+            "state": s,
+            "s": s,
+            "action": a,
+            "a": a,
+            "horizon": 1.0 * H,
+            "states": 1.0 * S,
+            "actions": 1.0 * A,
+        }
+        yield index, names | ({"next": float(index[3])} if arrival else {})
+
+
+def real(x):
+    if isinstance(x, complex) or not math.isfinite(x):
+        raise ValueError("no real number")
+    return float(x)
+
+
+HELPERS = {
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "floor": lambda x: float(math.floor(x)),
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "log": math.log,
+    "truth": lambda x: 1.0 if x else 0.0,
+    "power": lambda x, y: real(x**y),
+    "choose": lambda c, x, y: x if c else y,
+    "both": lambda *xs: 1.0 if all(xs) else 0.0,
+    "either": lambda *xs: 1.0 if any(xs) else 0.0,
+}
+UNDEFINED = (ZeroDivisionError, OverflowError, ValueError, TypeError)
+
+
+def by_python(text, names):
+    """What Python makes of a text, None if there is no real number."""
+    try:
+        return real(eval(text, {"__builtins__": {}, **HELPERS}, names))
+    except UNDEFINED:
+        return None
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(expressions())
+def test_an_expression_means_in_every_cell_what_python_makes_of_it(texts):
+    """To the last bit; and it is refused only if a part of it has no value somewhere."""
+    text, lazy, eager = texts
+    arrival = "next" in text
+    r = outcome(text)
+    if isinstance(r, str):
+        undefined = any(by_python(eager, names) is None for _, names in cells(arrival))
+        assert "cannot be computed" in refusal(text)
+        assert undefined, text
+        return
+    assert r.ndim == 3 + arrival
+    for index, names in cells(arrival):
+        assert r[index] == by_python(lazy, names), (text, index)
+
+
+TOKENS = ["state", "a", "step", "horizon", "1.0", "2.0", "0.5", "3.0"]
+JOINS = [
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "<",
+    "<=",
+    "==",
+    "!=",
+    "and",
+    "or",
+    "and not",
+    "or not",
+    "- -",
+    "* +",
+    "+ not",
+    "if 1.0 else",
+]
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.sampled_from(TOKENS), st.sampled_from(JOINS)), max_size=6), st.sampled_from(TOKENS), st.booleans())
+def test_operators_bind_as_in_python(parts, last, negated):
+    """Without brackets: precedence, associativity (** to the right), chains, and what Python cannot parse is refused."""
+    text = ("not " if negated else "") + " ".join(f"{x} {op}" for x, op in parts) + f" {last}"
+    r = outcome(text)
+    try:
+        code = compile(text.strip(), "reward", "eval")
+    except SyntaxError:
+        assert isinstance(r, str)
+        return
+    for index, names in cells(False):
+        try:
+            expected = eval(code, {"__builtins__": {}}, names)
+        except UNDEFINED:
+            expected = None
+        if isinstance(r, str):  # parts that Python skipped, or infinities on the way
+            assert "cannot be computed" in refusal(text)
+            assert any(op in text for op in ("/", "%", "**"))
+            return
+        assert expected is not None
+        if {"and", "or"} & set(text.split()):  # which Python answers with one of the two, and rewards with 1 or 0
+            assert bool(r[index]) == bool(expected), (text, index)
+        else:
+            assert r[index] == expected, (text, index)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "floor", "abs"])
+def test_functions_are_those_of_the_textbook(name):
+    r = reward_of(f"{name}(state + step / 4 + 0.5)", S, A, H)
+    for (h, s, a), _ in cells(False):
+        assert r[h, s, a] == pytest.approx(HELPERS[name](s + h / 4 + 0.5), rel=1e-14)
+
+
+def test_the_examples_of_the_documentation():
+    h, s, a, n = np.indices((H, S, A, S))
+    np.testing.assert_array_equal(reward_of("state == 3", S, A, H), (s == 3)[..., 0])
+    np.testing.assert_array_equal(reward_of("0.5*(action==1) + step/horizon", S, A, H), (0.5 * (a == 1) + h / H)[..., 0])
+    np.testing.assert_array_equal(reward_of("next in (3,1)", S, A, H), (n == 3) | (n == 1))
+    np.testing.assert_array_equal(reward_of("1 <= s < 3 and not a", S, A, H), ((s >= 1) & (s < 3) & (a == 0))[..., 0])
+    np.testing.assert_array_equal(reward_of("1 if next == state else 0.25", S, A, H), np.where(n == s, 1, 0.25))
+    np.testing.assert_array_equal(reward_of("states + actions * 10", S, A, H), np.full((H, S, A), S + 10 * A))
+    np.testing.assert_array_equal(reward_of("2 and 3", S, A, H), np.ones((H, S, A)))  # truth counts as 1
+
+
+def test_a_reward_may_be_written_to():
+    """It is nobody's view: changing one cell changes one cell."""
+    r = reward_of("1", S, A, H)
+    r[0, 0, 0] = 5.0
+    assert r.sum() == 5 + S * A * H - 1
+
+
+ATLAS = ar.explore(ar.envs.garnet(S, A, 2, seed=1), H, max_episodes=200, arrival_rewards=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "array"),
+    [
+        ("state == 3", lambda h, s, a: float(s == 3)),
+        ("0.5*(action==1) + 0.5*step/horizon", lambda h, s, a: 0.5 * (a == 1) + 0.5 * h / H),
+        ("next in (3, 1)", lambda h, s, a, n: float(n in (3, 1))),
+        ("0.25", lambda h, s, a: 0.25),
+    ],
+)
+@pytest.mark.parametrize("cautious", [False, True])
+def test_a_plan_for_a_text_is_the_plan_for_its_array(text, array, cautious):
+    one, two = ATLAS.plan(text, cautious=cautious), ATLAS.plan(array, cautious=cautious)
+    np.testing.assert_array_equal(one.policy, two.policy)
+    assert (one.value, one.lower, one.upper) == (two.value, two.lower, two.upper)
+    assert ATLAS.evaluate(one.policy, text) == ATLAS.evaluate(one.policy, array)
+
+
+def test_everything_that_takes_a_reward_takes_a_text():
+    mdp = ar.envs.garnet(S, A, 2, seed=1)
+    r = np.arange(S) == 2
+    np.testing.assert_array_equal(ar.backward_induction(mdp, "state == 2", H).Q, ar.backward_induction(mdp, r, H).Q)
+    one, two = (ar.identify(mdp, reward, H, epsilon=1.0) for reward in ("state == 2", r.astype(float)))
+    assert one == two
+    np.testing.assert_array_equal(one.policy, two.policy)
+
+
+def test_a_text_out_of_range_is_refused_by_a_plan():
+    with pytest.raises(ValueError, match=r"reward\[0, 2, 0\] is 2, outside \[0, 1\]"):
+        ATLAS.plan("state")
+    assert ATLAS.plan("state", reward_range=(0.0, 3.0)).value == pytest.approx(3 * ATLAS.plan("state / 3").value, rel=1e-12)
