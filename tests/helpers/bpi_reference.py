@@ -4,16 +4,21 @@ Steps count from 0. The extreme law of a ball is found in the primal: no duality
 """
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+
+import anyreward as ar
 
 from .reference import beta
 from .tight_reference import relevant
 
 SAFETY = 1e-8  # nats that the library adds to a mixture threshold (docs/theory.md, 3)
+Extreme = Callable[[Any, Any, Any, int], float]  # `largest` or `smallest`
 
 
-def largest(N, f, c, most):
+def largest(N: Sequence, f: Sequence, c: float | None, most: int) -> float:
     """max p.f over the laws p with KL(N/n, p) <= c, on all successors, or on those seen if `most` were seen."""
     f, seen = [float(x) for x in f], [k for k in range(len(f)) if N[k]]
     if not seen:
@@ -21,7 +26,7 @@ def largest(N, f, c, most):
     top = max(f) if len(seen) < most else max(f[k] for k in seen)
     q = {k: N[k] / sum(N) for k in seen}
 
-    def tilted(u):
+    def tilted(u: float) -> Any:
         """p proportional to q / (u + top - f), and KL(q, p)."""
         share = {k: q[k] / (u + (top - f[k])) for k in seen}
         p = {k: share[k] / sum(share.values()) for k in seen}
@@ -41,14 +46,14 @@ def largest(N, f, c, most):
     return sum(p * f[k] for k, p in tilted(high)[0].items())
 
 
-def smallest(N, f, c, most):
+def smallest(N: Sequence, f: Sequence, c: float | None, most: int) -> float:
     return -largest(N, [-x for x in f], c, most)
 
 
 # --- Radii ---
 
 
-def psi_dirichlet(N, m):
+def psi_dirichlet(N: Sequence, m: int) -> float:
     """Dirichlet(1/2) on m symbols, for the counts N > 0 of those seen."""
     n = sum(N)
     fit = sum(k * math.log(k / n) for k in N)
@@ -56,7 +61,7 @@ def psi_dirichlet(N, m):
     return fit - mixture
 
 
-def psi_support(N, S):
+def psi_support(N: Sequence, S: int) -> float:
     """A size k with weight 2^-k, a uniform k-subset, Dirichlet(1/2) on it."""
     K, total = len(N), 0.0
     for k in range(K, S + 1):
@@ -65,7 +70,9 @@ def psi_support(N, S):
     return psi_dirichlet(N, K) - math.log(total)
 
 
-def radius(N, setting, delta, bounds, max_successors=None, start=False):
+def radius(
+    N: np.ndarray, setting: ar.Setting, delta: float, bounds: str, max_successors: int | None = None, start: bool = False
+) -> float | None:
     """c = threshold / n, None without data."""
     n, seen = int(sum(N)), [int(k) for k in N if k]
     if n == 0:
@@ -80,11 +87,11 @@ def radius(N, setting, delta, bounds, max_successors=None, start=False):
 # --- Rewards ---
 
 
-def kl(x, y):
+def kl(x: float, y: float) -> float:
     return sum(a * math.log(a / b) if a else 0.0 for a, b in ((x, y), (1 - x, 1 - y)))
 
 
-def mean_interval(paid, delta):
+def mean_interval(paid: Sequence, delta: float) -> list[float]:
     """All mu with n kl(mean, mu) <= log(1/delta) + psi, for the Beta(1/2, 1/2) mixture."""
     n, mean = len(paid), sum(paid) / len(paid)
     a, b = n * mean, n * (1 - mean)
@@ -101,10 +108,12 @@ def mean_interval(paid, delta):
     return ends
 
 
-def reward_bounds(states, actions, paid, setting, rewards, delta):
+def reward_bounds(
+    states: np.ndarray, actions: np.ndarray, paid: np.ndarray, setting: ar.Setting, rewards: str, delta: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper bounds on r_h(s, a), (H, S, A), from rewards that were observed."""
     S, A, H = setting.n_states, setting.n_actions, setting.horizon
-    seen = {}
+    seen: dict[tuple[int, int, int], list[float]] = {}
     for path, moves, payments in zip(states, actions, paid, strict=True):
         for h in range(H):
             seen.setdefault((0 if setting.stationary else h, path[h], moves[h]), []).append(payments[h])
@@ -120,7 +129,15 @@ def reward_bounds(states, actions, paid, setting, rewards, delta):
 # --- Planning ---
 
 
-def induct(n, setting, radii, reward, extreme, most, policy=None):
+def induct(
+    n: np.ndarray,
+    setting: ar.Setting,
+    radii: np.ndarray,
+    reward: np.ndarray,
+    extreme: Extreme,
+    most: int,
+    policy: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Q (H, S, A) and V (H+1, S) in the extreme models of the balls, of the best actions or of a policy (H, S, A)."""
     S, A, H = setting.n_states, setting.n_actions, setting.horizon
     Q, V = np.zeros((H, S, A)), np.zeros((H + 1, S))
@@ -132,11 +149,13 @@ def induct(n, setting, radii, reward, extreme, most, policy=None):
     return Q, V
 
 
-def from_start(starts, setting, c, V, extreme):
+def from_start(starts: np.ndarray, setting: ar.Setting, c: float | None, V: np.ndarray, extreme: Extreme) -> float:
     return V[setting.initial_state] if setting.initial_state is not None else extreme(starts, V, c, setting.n_states)
 
 
-def radii_of(starts, n, setting, delta, bounds, max_successors=None):
+def radii_of(
+    starts: np.ndarray, n: np.ndarray, setting: ar.Setting, delta: float, bounds: str, max_successors: int | None = None
+) -> tuple[np.ndarray, float | None]:
     """The radii of all laws as an object array (H, S, A), and that of the start."""
     c = np.empty(n.shape[:3], object)
     for at in np.ndindex(c.shape):
@@ -144,14 +163,22 @@ def radii_of(starts, n, setting, delta, bounds, max_successors=None):
     return c, radius(starts, setting, delta, bounds, max_successors, start=True)
 
 
-def bpi_ucrl(starts, n, setting, delta, bounds, low, high, max_successors=None):
+def bpi_ucrl(
+    starts: np.ndarray,
+    n: np.ndarray,
+    setting: ar.Setting,
+    delta: float,
+    bounds: str,
+    low: np.ndarray,
+    high: np.ndarray,
+    max_successors: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Q_lo, Q_up and V_lo, V_up at the start, for rewards between low and high, (H, S, A)."""
     c, c_start = radii_of(starts, n, setting, delta, bounds, max_successors)
     most = min(setting.n_states, max_successors or setting.n_states)
     Q_lo, V_lo = induct(n, setting, c, low, smallest, most)
     Q_up, V_up = induct(n, setting, c, high, largest, most)
-    return (
-        Q_lo,
-        Q_up,
-        *(from_start(starts, setting, c_start, V[0], extreme) for V, extreme in ((V_lo, smallest), (V_up, largest))),
+    start_lo, start_up = (
+        from_start(starts, setting, c_start, V[0], extreme) for V, extreme in ((V_lo, smallest), (V_up, largest))
     )
+    return Q_lo, Q_up, start_lo, start_up

@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -19,19 +21,19 @@ H = 5
 class Rooms(gymnasium.Env):
     """Numbered as it appears, with masks, ends and random pay: everything that a simulator has to remember."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.observation_space = gymnasium.spaces.Text(8)
         self.action_space = gymnasium.spaces.Discrete(3)
 
-    def _info(self):
+    def _info(self) -> dict[str, Any]:
         return {"action_mask": np.array([1, 1, self.room % 2], np.int8)}
 
-    def reset(self, *, seed=None, options=None):
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         super().reset(seed=seed)
         self.room = int(self.np_random.integers(0, 3))
         return f"room {self.room}", self._info()
 
-    def step(self, action):
+    def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.room = min(9, max(0, self.room + int(self.np_random.integers(-1, 2)) + int(action)))
         return f"room {self.room}", float(self.np_random.random() < 0.5), self.room == 9, False, self._info()
 
@@ -39,39 +41,39 @@ class Rooms(gymnasium.Env):
 class Wanderer(Explorer):
     """An explorer of one's own that remembers something beside its counts."""
 
-    def __init__(self, setting, **options):
+    def __init__(self, setting: ar.Setting, **options: Any) -> None:
         super().__init__(setting, **options)
         self.turn = 0
 
-    def ask(self):
+    def ask(self) -> np.ndarray:
         shape = self.setting.horizon, self.setting.n_states
         return np.random.default_rng((self.seed, self.turn)).integers(0, self.setting.n_actions, shape)
 
-    def _learn(self, states, actions):
+    def _learn(self, states: np.ndarray, actions: np.ndarray) -> None:
         super()._learn(states, actions)
         self.turn += 1 + int(states.sum()) % 3
 
-    def state(self):
+    def state(self) -> dict[str, np.ndarray]:
         return {**super().state(), "turn": np.array([self.turn])}
 
-    def restore(self, state):
+    def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
         self.turn = int(state["turn"][0])
 
 
-def chain(**_):
+def chain(**_: Any) -> ar.TabularMDP:
     return ar.envs.double_chain(length=7)
 
 
-def garnet(random_start=False, by_step=False):
+def garnet(random_start: bool = False, by_step: bool = False) -> ar.TabularMDP:
     return random_mdp(5, 2, seed=3, random_start=random_start, H=H if by_step else None)
 
 
-def reward():
+def reward() -> np.ndarray:
     return np.random.default_rng(5).random((7, 2)).round(2)
 
 
-CASES = {  # name: what is explored, episodes, options
+CASES: dict[str, tuple[Callable[[], Any], int | None, dict[str, Any]]] = {  # name: what is explored, episodes, options
     "path": (chain, 30_000, {}),
     "every": (chain, 15_000, {"replan": "every"}),
     "geometric": (chain, 60_000, {"replan": "geometric"}),
@@ -98,12 +100,13 @@ CASES = {  # name: what is explored, episodes, options
 }
 
 
-def whole_scale(name):
+def whole_scale(name: str) -> float:
     """Known models are so fast that they have to be explored for longer to be killed on the way."""
-    return 1 if CASES[name][1] is None or CASES[name][1] < 1_000 else 3
+    episodes = CASES[name][1]
+    return 1 if episodes is None or episodes < 1_000 else 3
 
 
-def go(name, path, scale=1, **options):
+def go(name: str, path: str | Path | None, scale: float = 1, **options: Any) -> ar.Atlas:
     """The exploration of a case, whole or as far as it comes."""
     env, episodes, given = CASES[name]
     episodes = None if episodes is None else max(1, round(episodes * scale))
@@ -111,7 +114,7 @@ def go(name, path, scale=1, **options):
     return ar.explore(env(), H, **call)
 
 
-def same(one, other):
+def same(one: ar.Atlas, other: ar.Atlas) -> bool:
     """Whether two atlases are the same to the last bit."""
     assert one.counts.digest() == other.counts.digest()
     for name, column in one.counts.columns().items():
@@ -127,13 +130,13 @@ def same(one, other):
     assert (plans[0].policy == plans[1].policy).all()
     assert [(p.value, p.lower, p.upper) for p in plans[:1]] == [(p.value, p.lower, p.upper) for p in plans[1:]]
     assert (one.recording is None) == (other.recording is None)
-    if one.recording is not None:
+    if one.recording is not None and other.recording is not None:
         for mine, theirs in zip(one.recording, other.recording, strict=True):
             np.testing.assert_array_equal(mine, theirs)
     return True
 
 
-def script(text, *arguments, timeout=120, **options):
+def script(text: str, *arguments: Any, timeout: float = 120, **options: Any) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-c", text, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=timeout, **options
     )

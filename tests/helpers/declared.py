@@ -8,7 +8,7 @@ S, A, H = 4, 3, 4
 SETTING = ar.Setting(n_states=S, n_actions=A, horizon=H)
 
 
-def counted(setting=SETTING, episodes=30, seed=0):
+def counted(setting: ar.Setting = SETTING, episodes: int = 30, seed: int = 0) -> ar.Counts:
     counts = ar.Counts(setting, transfer=True)
     counts.add_episodes(*counts.checked(*random_episodes(setting, episodes, seed)))
     return counts

@@ -1,15 +1,22 @@
 """Atlas files with any content and the right checksum."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import anyreward as ar
 from anyreward.atlas import container
 
 from .checkpoints import same
 
+Arrays = dict[str, np.ndarray]
+Change = Callable[[Arrays, dict[str, Any], Arrays], Any]  # of columns, what is said about them, and arrays
 
-def one_sentence(problem, path):
+
+def one_sentence(problem: BaseException, path: str | Path) -> bool:
     text = str(problem)
     assert text.startswith(str(path))
     assert text.endswith(".")
@@ -18,11 +25,11 @@ def one_sentence(problem, path):
     return True
 
 
-def listed(wrong):
+def listed(wrong: dict[Any, str]) -> str:
     return "\n".join(f"{name}: {what}" for name, what in wrong.items())
 
 
-def refused_or_equal(path, atlas):
+def refused_or_equal(path: str | Path, atlas: ar.Atlas) -> bool:
     """Whether a file was refused, with one sentence; if it was not, then it holds the atlas."""
     try:
         again = ar.load(path)
@@ -32,7 +39,7 @@ def refused_or_equal(path, atlas):
     return False
 
 
-def seal(content):
+def seal(content: bytes | bytearray) -> bytes:
     """Content with the right sum, if it has a place for it."""
     content = bytearray(content)
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
@@ -41,19 +48,19 @@ def seal(content):
     return bytes(content)
 
 
-def forge(path, said, blob=b"", text=None):
+def forge(path: str | Path, said: Any, blob: bytes = b"", text: bytes | None = None) -> None:
     """A file that says anything of any bytes, and has the right sum; without a table, which is not looked at."""
     text = json.dumps(said).encode() if text is None else text
     content = b"PAR1" + text + blob + container.SEAL.pack(len(text), len(blob), bytes(32), container.MAGIC) + bytes(4) + b"PAR1"
     Path(path).write_bytes(seal(content))
 
 
-def parts_of(path):
+def parts_of(path: str | Path) -> tuple[Arrays, dict[str, Any], Arrays]:
     """Columns, what is said about them, and arrays of a file, to be changed."""
     return container.read(Path(path))
 
 
-def laid_out(columns, arrays):
+def laid_out(columns: Arrays, arrays: Arrays) -> tuple[list[list[Any]], bytes]:
     """Places and bytes of arrays, as a file has them."""
     places, blob = [], b""
     for name, array in {**{f"column.{name}": column for name, column in columns.items()}, **arrays}.items():
@@ -62,15 +69,15 @@ def laid_out(columns, arrays):
     return places, blob
 
 
-def with_setting(**setting):
-    def make(path, columns, about, arrays):
+def with_setting(**setting: Any) -> Callable[..., None]:
+    def make(path: Path, columns: Arrays, about: dict[str, Any], arrays: Arrays) -> None:
         about["certificate"]["setting"].update(setting)
         container.write(path, columns, about, arrays)
 
     return make
 
 
-def changed(good, path, change):
+def changed(good: Sequence, path: Path, change: Change) -> Path:
     columns, about, arrays = parts_of(good[0])
     columns = {name: column.copy() for name, column in columns.items()}
     change(columns, about, arrays)
@@ -78,8 +85,8 @@ def changed(good, path, change):
     return path
 
 
-def put(where, name, value):
-    def change(columns, about, arrays):
+def put(where: str, name: str, value: Any) -> Change:
+    def change(columns: Arrays, about: dict[str, Any], arrays: Arrays) -> None:
         place = {
             "columns": columns,
             "about": about,
@@ -91,8 +98,8 @@ def put(where, name, value):
     return change
 
 
-def at(i, value):
-    def change(column):
+def at(i: Any, value: Any) -> Callable[[np.ndarray], np.ndarray]:
+    def change(column: np.ndarray) -> np.ndarray:
         column = column.copy()
         column[i] = value
         return column

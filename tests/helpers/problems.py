@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import anyreward as ar
 
 
-def random_episodes(setting, episodes, seed):
+def random_episodes(setting: ar.Setting, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Any data in range; sparse at times, so that some pairs are visited often and others never."""
     rng = np.random.default_rng(seed)
     S, A, H = setting.n_states, setting.n_actions, setting.horizon
@@ -16,27 +16,27 @@ def random_episodes(setting, episodes, seed):
     return states, rng.integers(0, A, (episodes, H))
 
 
-def random_mdp(S, A, seed, H=None, random_start=False):
+def random_mdp(S: int, A: int, seed: int, H: int | None = None, random_start: bool = False) -> ar.TabularMDP:
     """Transitions uniform on the simplex, for each step its own if H is given."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(S), (S, A) if H is None else (H, S, A))
     return ar.TabularMDP(P, initial=rng.dirichlet(np.ones(S)) if random_start else 0, reward=rng.random((S, A)))
 
 
-def by_step(mdp, horizon):
+def by_step(mdp: ar.TabularMDP, horizon: int) -> np.ndarray:
     """The transitions of each step, (H, S, A, S)."""
     P = mdp.dense()
     return P[:horizon] if P.ndim == 4 else np.broadcast_to(P, (horizon, *P.shape))
 
 
-def rows(counts):
+def rows(counts: ar.Counts) -> set[tuple[int, ...]]:
     """The counts as a set of (h, s, a, next, count)."""
     columns = counts.columns()
     return set(zip(*(columns[name].tolist() for name in ("h", "s", "a", "next", "count")), strict=True))
 
 
 @st.composite
-def settings(draw, max_states=4, max_actions=3, max_horizon=4):
+def settings(draw: st.DrawFn, max_states: int = 4, max_actions: int = 3, max_horizon: int = 4) -> ar.Setting:
     S = draw(st.integers(1, max_states))
     return ar.Setting(
         n_states=S,
@@ -49,7 +49,7 @@ def settings(draw, max_states=4, max_actions=3, max_horizon=4):
 
 
 @st.composite
-def data(draw, max_episodes=40):
+def data(draw: st.DrawFn, max_episodes: int = 40) -> tuple[ar.Setting, np.ndarray, np.ndarray]:
     """A setting with episodes of it: setting, states (B, H+1), actions (B, H)."""
     setting = draw(settings())
     return setting, *random_episodes(setting, draw(st.integers(0, max_episodes)), draw(st.integers(0, 2**32)))
@@ -59,7 +59,7 @@ deltas = st.floats(1e-6, 1 - 1e-6)
 seeds = st.integers(0, 2**32)
 
 
-def newest(name):
+def newest(name: str) -> str:
     """The id of the newest version of an environment, since older ones warn: Taxi-v3 in Gymnasium 1.2, Taxi-v4 in 1.4."""
     import gymnasium
 

@@ -1,6 +1,8 @@
 """Rewards written as text: random expressions, and what comes of any text."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ S, A, H = 4, 2, 3
 REFUSED = "refused"
 
 
-def outcome(text, n_states=S, n_actions=A, horizon=H):
+def outcome(text: str, n_states: int = S, n_actions: int = A, horizon: int = H) -> Any:
     """The reward that a text describes, or `REFUSED` if that was said in one sentence; anything else is an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -37,7 +39,7 @@ COMPARE = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
 
 
 @st.composite
-def expressions(draw, depth=4):
+def expressions(draw: st.DrawFn, depth: int = 4) -> tuple[str, ...]:
     """An expression in three texts: as a reward, in Python, and in Python with every part computed, whether it matters or not."""
     if depth == 0 or draw(st.integers(0, 5)) == 0:
         if draw(st.booleans()):
@@ -46,10 +48,10 @@ def expressions(draw, depth=4):
         number = draw(NUMBERS)
         return number, repr(float(eval(number))), repr(float(eval(number)))
 
-    def part():
+    def part() -> tuple[str, ...]:
         return draw(expressions(depth=depth - 1))
 
-    def many(join, *parts):
+    def many(join: Callable[..., str], *parts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(join(*(p[k] for p in parts)) for k in range(3))
 
     kind = draw(st.sampled_from(["sum", "product", "power", "sign", "compare", "in", "logic", "not", "if", "one", "several"]))
@@ -73,7 +75,7 @@ def expressions(draw, depth=4):
                 draw(st.lists(expressions(depth=depth - 1), max_size=3)),
                 draw(st.sampled_from(["in", "not in"])),
             )
-            left, right = draw(st.sampled_from(["()", "[]", "{}"])) if items else "()"
+            left, right = tuple(draw(st.sampled_from(["()", "[]", "{}"])) if items else "()")
             inner = [", ".join(item[k] for item in items) + ("," if items else "") for k in range(3)]
             lazy, eager = (f"truth({x[k]} {op} ({inner[k]}))" for k in (1, 2))
             return f"({x[0]} {op} {left}{inner[0]}{right})", lazy, eager
@@ -96,7 +98,7 @@ def expressions(draw, depth=4):
             return many(lambda *xs: f"{name}({', '.join(xs)})", *parts)
 
 
-def refusal(text, **sizes):
+def refusal(text: str, **sizes: int) -> str:
     with pytest.raises(ValueError, match="reward") as caught:
         reward_of(text, sizes.get("n_states", S), sizes.get("n_actions", A), sizes.get("horizon", H))
     return str(caught.value)

@@ -5,21 +5,28 @@ Steps count from 0. What is logarithmic or a root is a Decimal, so nothing here 
 
 import itertools
 import math
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+import anyreward as ar
 from anyreward import kernels
 
 HALF = Decimal("0.5")
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+Law = tuple[int, int, int]  # step, state, action
 
-def in_50_digits(function):
+
+def in_50_digits(function: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     @wraps(function)
-    def call(*args, **kwargs):
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
         with localcontext(prec=50):
             return function(*args, **kwargs)
 
@@ -30,17 +37,17 @@ def in_50_digits(function):
 
 
 @cache
-def stirling_coefficients():
+def stirling_coefficients() -> list[Fraction]:
     """B_2k / (2k (2k - 1)) of Stirling's series, as fractions."""
     B = [Fraction(1)]
     for m in range(1, 41):
-        B.append(-sum(math.comb(m + 1, k) * B[k] for k in range(m)) / (m + 1))
+        B.append(-sum((math.comb(m + 1, k) * B[k] for k in range(m)), Fraction(0)) / (m + 1))
     return [B[2 * k] / (2 * k * (2 * k - 1)) for k in range(1, 21)]
 
 
 @cache
 @in_50_digits
-def log_gamma(x):
+def log_gamma(x: Decimal) -> Decimal:
     """log Gamma(x) for x > 0: Stirling's series where it is good to 40 digits, reached by Gamma(x) = Gamma(x + 1) / x."""
     x, shift = Decimal(x), Decimal(1)
     while x < 50:
@@ -51,32 +58,32 @@ def log_gamma(x):
 
 
 @in_50_digits
-def fit(N):
+def fit(N: Sequence) -> Decimal:
     """sum_k N_k log(N_k / n): the log likelihood under the empirical law."""
     logs = {k: (Decimal(k) / sum(map(int, N))).ln() for k in set(map(int, N))}
-    return sum(k * logs[k] for k in map(int, N))
+    return sum((k * logs[k] for k in map(int, N)), Decimal(0))
 
 
 @in_50_digits
-def log_dirichlet(N, m):
+def log_dirichlet(N: Sequence, m: int) -> Decimal:
     """The log probability of a sequence with counts N > 0 under Dirichlet(1/2) on m symbols."""
     return log_normaliser(sum(N), m) + sum(log_gamma(int(k) + HALF) - log_gamma(HALF) for k in N)
 
 
 @in_50_digits
-def log_normaliser(n, m):
+def log_normaliser(n: int, m: int) -> Decimal:
     """The part of it that depends on n and m alone."""
     return log_gamma(m * HALF) - log_gamma(int(n) + m * HALF)
 
 
 @in_50_digits
-def psi_size(N, K):
+def psi_size(N: Sequence, K: int) -> Decimal:
     """For laws of at most K successors; N are the counts of those that were seen."""
     return fit(N) - log_dirichlet(N, K)
 
 
 @in_50_digits
-def psi_support(N, S, terms=60):
+def psi_support(N: Sequence, S: int, terms: int = 60) -> Decimal:
     """Size k with weight 2^-k / (1 - 2^-S), a uniform k-subset, Dirichlet(1/2) on it; the sum ends after `terms` sizes."""
     K, n, weights = len(N), sum(N), 1 - Decimal(2) ** -S
     mixture = Decimal(0)  # over the probability that Dirichlet(1/2) on what was seen gives
@@ -87,13 +94,13 @@ def psi_support(N, S, terms=60):
 
 
 @in_50_digits
-def psi_mixed(one, other):
+def psi_mixed(one: Decimal, other: Decimal) -> Decimal:
     """Half of one martingale, half of the other."""
     low, high = min(one, other), max(one, other)
     return low - ((1 + (low - high).exp()) / 2).ln()
 
 
-def relevant(setting):
+def relevant(setting: ar.Setting) -> Iterator[Law | None]:
     """The laws that values from the start can depend on, as (h, s, a); the start draw is None."""
     S, A, steps = setting.n_states, setting.n_actions, steps_that_matter(setting)
     if setting.initial_state is None:
@@ -106,13 +113,15 @@ def relevant(setting):
                 yield h, s, a
 
 
-def steps_that_matter(setting):
+def steps_that_matter(setting: ar.Setting) -> int:
     """The last transition matters to rewards r(h, s, a, s') only."""
     return setting.horizon - (not setting.arrival_rewards)
 
 
 @in_50_digits
-def radius(N, setting, delta, K=None, evidence=None, start=False):
+def radius(
+    N: Sequence, setting: ar.Setting, delta: float, K: int | None = None, evidence: Decimal | None = None, start: bool = False
+) -> Decimal | None:
     """The KL radius of a law with counts N, (S,): log(laws / delta) + psi, over n; None without data."""
     seen = [int(k) for k in N if k]
     if not seen:
@@ -128,14 +137,14 @@ def radius(N, setting, delta, K=None, evidence=None, start=False):
 
 
 @in_50_digits
-def kl(x, q):
+def kl(x: Decimal, q: Decimal) -> Decimal:
     """The binary relative entropy."""
     left = x * (x / q).ln() if x else Decimal(0)
     return left + (1 - x) * ((1 - x) / (1 - q)).ln() if x < 1 else left
 
 
 @in_50_digits
-def kl_up(x, c, digits=30):
+def kl_up(x: Decimal | float, c: Decimal | float, digits: int = 30) -> Decimal:
     """max{q >= x : kl(x, q) <= c} by bisection."""
     x, c = Decimal(x), Decimal(c)
     if x == 0:
@@ -148,7 +157,7 @@ def kl_up(x, c, digits=30):
 
 
 @in_50_digits
-def tv_radius(N, c, unseen, digits=30):
+def tv_radius(N: Sequence, c: Decimal | float, unseen: bool, digits: int = 30) -> Decimal:
     """The largest TV(p_hat, p) with KL(p_hat, p) <= c, over all events made of what was seen."""
     best, n = kl_up(0, c) if unseen else Decimal(0), int(sum(N))
     sums = {sum(part) for size in range(1, len(N)) for part in itertools.combinations(map(int, N), size)}
@@ -158,7 +167,42 @@ def tv_radius(N, c, unseen, digits=30):
 # --- The trajectory certificate ---
 
 
-def trajectory(problem, lam):
+class Problem:
+    """Dense counts with radii, as `trajectory` and `theorem` read them; Decimals, exact from the floats they were."""
+
+    def __init__(self, counts: ar.Counts, radii: np.ndarray, tv: np.ndarray) -> None:
+        setting = counts.setting
+        self.S, self.A, self.H, self.steps = setting.n_states, setting.n_actions, setting.horizon, steps_that_matter(setting)
+        self.gamma, self.start = Decimal(setting.discount), setting.initial_state
+        self.arrival, self.random_start = setting.arrival_rewards, setting.initial_state is None
+        self.starts, self.n = dense(counts)
+        self.c, self.tau = (self._by_pair(per_row(counts, values)) for values in (radii, tv))
+        self.c_start, self.tau_start = (Decimal(float(x[0])) if self.starts.sum() else None for x in (radii, tv))
+
+    def _by_pair(self, values: np.ndarray) -> list[list[list[Any]]]:
+        """[h][s][a], None without data."""
+        visited = self.n.sum(-1) > 0
+        return [[[Decimal(float(values[at])) if visited[at] else None for at in row] for row in layer] for layer in (
+            [[(h, s, a) for a in range(self.A)] for s in range(self.S)] for h in range(self.H)
+        )]  # fmt: skip
+
+    def times_behind(self, h: int) -> range:
+        """The times whose reward comes after transition h; the start draw is transition -1."""
+        return range(h if self.arrival and h >= 0 else h + 1, self.H)
+
+    def left(self, h: int) -> Decimal:
+        """The most that can be earned after transition h."""
+        return sum((self.gamma**j for j in self.times_behind(h)), Decimal(0))
+
+    def p(self, h: int, s: int, a: int, x: int) -> Any:
+        visits = int(self.n[h, s, a].sum())
+        return Decimal(int(self.n[h, s, a, x])) / visits if visits else Decimal(0)
+
+    def p_start(self, s: int) -> Decimal:
+        return Decimal(int(self.starts[s])) / int(self.starts.sum()) if self.starts.sum() else Decimal(0)
+
+
+def trajectory(problem: Problem, lam: Sequence) -> tuple[Decimal, dict[Law | None, str]]:
     """Phi for multipliers lam_0 ... lam_{H-1}, and the choice 'stop', 'tv' or 'kl' of every (h, s, a) and of the start draw.
 
     All multipliers 0 means the TV recursion: nothing is charged by its KL radius.
@@ -166,7 +210,7 @@ def trajectory(problem, lam):
     S, A, H = problem.S, problem.A, problem.H
     lam = [Decimal(float(x)) for x in lam]
 
-    def cost(h, c, tau, ahead):
+    def cost(h: int, c: Decimal | None, tau: Any, ahead: Any) -> tuple[str, Decimal]:
         options = [("stop", problem.left(h))]
         if c is not None:
             options.append(("tv", problem.left(h) * tau + ahead))
@@ -174,7 +218,8 @@ def trajectory(problem, lam):
                 options.append(("kl", sum(problem.gamma**j / (4 * lam[j]) for j in problem.times_behind(h)) * c + ahead))
         return min(options, key=lambda option: option[1])
 
-    W, choice = np.full((H + 1, S, A), Decimal(0), dtype=object), {}
+    W = np.full((H + 1, S, A), Decimal(0), dtype=object)
+    choice: dict[Law | None, str] = {}
     for h in reversed(range(problem.steps)):
         for s, a in itertools.product(range(S), range(A)):
             ahead = sum(problem.p(h, s, a, x) * max(W[h + 1, x]) for x in range(S))
@@ -188,14 +233,14 @@ def trajectory(problem, lam):
     return value + sum(problem.gamma**j * lam[j] / 2 for j in problem.times_behind(first)), choice
 
 
-def theorem(problem, policy, choice):
+def theorem(problem: Problem, policy: np.ndarray, choice: dict[Law | None, str]) -> Decimal:
     """The exact right-hand side of the theorem for a policy (H, S) and a division into stops, TV-pairs and KL-pairs.
 
     sum_j gamma^j sqrt(E_hat[KL charged before time j] / 2) + E_hat[TV charged] + E_hat[stops], in the empirical model.
     """
     total, charged = Decimal(0), [Decimal(0)] * problem.H  # KL that stands before each time
 
-    def through(h, mass, kind, c, tau):
+    def through(h: int, mass: Decimal, kind: str, c: Any, tau: Any) -> Decimal:
         """Charges `mass` for passing a law; returns what goes on."""
         nonlocal total
         if kind == "stop":
@@ -222,42 +267,7 @@ def theorem(problem, policy, choice):
     return total + sum(problem.gamma**j * (charged[j] / 2).sqrt() for j in range(problem.H))
 
 
-class Problem:
-    """Dense counts with radii, as `trajectory` and `theorem` read them; Decimals, exact from the floats they were."""
-
-    def __init__(self, counts, radii, tv):
-        setting = counts.setting
-        self.S, self.A, self.H, self.steps = setting.n_states, setting.n_actions, setting.horizon, steps_that_matter(setting)
-        self.gamma, self.start = Decimal(setting.discount), setting.initial_state
-        self.arrival, self.random_start = setting.arrival_rewards, setting.initial_state is None
-        self.starts, self.n = dense(counts)
-        self.c, self.tau = (self._by_pair(per_row(counts, values)) for values in (radii, tv))
-        self.c_start, self.tau_start = (Decimal(float(x[0])) if self.starts.sum() else None for x in (radii, tv))
-
-    def _by_pair(self, values):
-        """[h][s][a], None without data."""
-        visited = self.n.sum(-1) > 0
-        return [[[Decimal(float(values[at])) if visited[at] else None for at in row] for row in layer] for layer in (
-            [[(h, s, a) for a in range(self.A)] for s in range(self.S)] for h in range(self.H)
-        )]  # fmt: skip
-
-    def times_behind(self, h):
-        """The times whose reward comes after transition h; the start draw is transition -1."""
-        return range(h if self.arrival and h >= 0 else h + 1, self.H)
-
-    def left(self, h):
-        """The most that can be earned after transition h."""
-        return sum((self.gamma**j for j in self.times_behind(h)), Decimal(0))
-
-    def p(self, h, s, a, x):
-        visits = int(self.n[h, s, a].sum())
-        return Decimal(int(self.n[h, s, a, x])) / visits if visits else Decimal(0)
-
-    def p_start(self, s):
-        return Decimal(int(self.starts[s])) / int(self.starts.sum()) if self.starts.sum() else Decimal(0)
-
-
-def dense(counts):
+def dense(counts: ar.Counts) -> tuple[np.ndarray, np.ndarray]:
     """Start draws (S,) and visits (H, S, A, S); when stationary every step has the pooled ones."""
     setting, columns = counts.setting, counts.columns()
     S, A, H = setting.n_states, setting.n_actions, setting.horizon
@@ -272,7 +282,7 @@ def dense(counts):
     return starts, n
 
 
-def per_row(counts, values):
+def per_row(counts: ar.Counts, values: np.ndarray) -> np.ndarray:
     """What the kernels keep for the rows of the table, as (H, S, A); 0 without data."""
     setting, node_of = counts.setting, counts.table.node_of
     H, S, A = setting.horizon, setting.n_states, setting.n_actions
@@ -291,12 +301,14 @@ class Transfer:
     then whenever the episodes have grown by 3%.
     """
 
-    def __init__(self, setting):
+    def __init__(self, setting: ar.Setting) -> None:
         self.S, self.episodes, self.booked_at = setting.n_states, 0, 0
-        self.evidence, self.seen, self.pool = {}, {}, {}
+        self.evidence: dict[tuple[int, ...], Decimal] = {}  # of every (h, s, a, s')
+        self.seen: dict[tuple[int, int], dict[int, int]] = {}  # of every (s, a), how often each s'
+        self.pool: dict[tuple[int, int], dict[int, int]] = {}  # the same at the last booking
 
     @in_50_digits
-    def add(self, states, actions):
+    def add(self, states: np.ndarray, actions: np.ndarray) -> None:
         for h, a in enumerate(actions):
             pair, x = (int(states[h]), int(a)), int(states[h + 1])
             law = self.pool.get(pair, {})
@@ -313,14 +325,14 @@ class Transfer:
 # --- The library's kernels, for counts given as a list ---
 
 
-def lib_psi_support(N, S):
+def lib_psi_support(N: Sequence, S: int) -> float:
     return kernels.radii.psi_support(np.array(N, float), 0, len(N), float(sum(N)), S)
 
 
-def lib_psi_size(N, K):
+def lib_psi_size(N: Sequence, K: int) -> float:
     return kernels.radii.psi_size(np.array(N, float), 0, len(N), float(sum(N)), K)
 
 
-def lib_tv_radius(N, c, unseen):
+def lib_tv_radius(N: Sequence, c: float, unseen: bool) -> float:
     scratch = np.zeros(1 << kernels.radii.ENUMERATED)
     return kernels.radii.tv_radius(np.array(N, float), 0, len(N), float(sum(N)), c, unseen, scratch)

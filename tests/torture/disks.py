@@ -27,7 +27,12 @@ class Failing:
         there = getattr(os, name)
         if name not in ("open", "fsync", "replace", "fchmod"):
             return there
-        return lambda *arguments, **options: (self.count(), there(*arguments, **options))[1]
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            self.count()
+            return there(*arguments, **options)
+
+        return counted
 
     def count(self) -> None:
         self.calls += 1
@@ -68,12 +73,13 @@ def failing(n: int, error: int) -> Iterator[Failing]:
         file = open(name, mode, *arguments, **options)  # noqa: SIM115
         return Half(file, broken) if "x" in mode else file
 
-    before, _files.os, _files.open = _files.os, broken, opened  # type: ignore[attr-defined]
+    module: Any = _files
+    before, module.os, module.open = module.os, broken, opened
     try:
         yield broken
     finally:
-        _files.os = before  # type: ignore[attr-defined]
-        del _files.open  # type: ignore[attr-defined]
+        module.os = before
+        del module.open
 
 
 def every_write(tries: int, seed: int, folder: Path, tick: Callable[[int], None]) -> Tally:

@@ -32,13 +32,13 @@ class Plain(gym.Env):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
         self.resets, self.t, self.s = self.resets + 1, 0, int(self.np_random.integers(2))
-        answer = (self.s, {})
+        answer: Any = (self.s, {})
         return self.at_reset(answer) if self.resets > self.begin else answer
 
     def step(self, action: Any) -> Any:
         self.t += 1
         self.s = int(self.np_random.integers(S)) if self.np_random.random() < 0.3 else (self.s + int(action)) % S
-        answer = (self.s, 0.5, False, False, {})
+        answer: Any = (self.s, 0.5, False, False, {})
         return self.at_step(answer) if self.resets > self.begin else answer
 
     def at_reset(self, answer: Any) -> Any:

@@ -164,7 +164,8 @@ def at_calls(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) -
             begin = time.monotonic()
             pid = os.fork()
             if pid == 0:
-                _files.os = Deadly(number // 2 + 1, number % 2 == 1)  # type: ignore[assignment]
+                module: Any = _files
+                module.os = Deadly(number // 2 + 1, number % 2 == 1)
                 try:
                     work(where)
                     os._exit(0)
