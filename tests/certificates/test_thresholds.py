@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 from scipy.stats import binom
 
 import anyreward as ar
@@ -19,8 +20,13 @@ from ..helpers.problems import deltas, random_mdp, settings
 CHAIN = ar.Setting(n_states=31, n_actions=2, horizon=20, initial_state=15)
 
 
+@njit  # as the kernels call it; not cached on disk, as Numba would not notice a change in what it calls
+def radius_of(constants, n):
+    return kernels.rf.radius_of(constants, n)
+
+
 def radius(n, rule):
-    return kernels.rf.radius_of(float(n), rule.kind, rule.m, rule.level)
+    return radius_of(rule.radius, float(n))
 
 
 @pytest.mark.parametrize(("n", "value"), [(0, 40.1186), (1, 41.1023), (100, 84.1087), (10**4, 214.4828), (10**6, 352.5489)])
