@@ -1,8 +1,10 @@
-"""Exact planning in a known or an empirical model: backward induction and policy evaluation.
+"""Exact planning by backward induction: the optimal policy of a model, or the value of a given policy.
 
-    Q_h(s,a) = r_h(s,a) + gamma sum_s' p_h(s'|s,a) V_{h+1}(s'),    V_{H} = 0 (steps from 0),
+The model is a `TabularMDP`, an array of transition probabilities, or the empirical model of counts. Both functions compute
 
-with V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s,a) for a policy.
+    Q_h(s,a) = r_h(s,a) + gamma sum_s' p_h(s'|s,a) V_{h+1}(s'),    V_H = 0    (steps h = 0, ..., H-1),
+
+where V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s,a) for a policy pi.
 """
 
 from __future__ import annotations
@@ -20,34 +22,60 @@ if TYPE_CHECKING:
 
 
 class Transitions(Protocol):
-    """What planning needs of a model."""
+    """The interface that planning needs of a model. `TabularMDP` and `EmpiricalModel` implement it."""
 
     n_states: int
     n_actions: int
-    initial: np.ndarray
+    initial: np.ndarray  # (S,): the distribution of the initial state
 
     def check_horizon(self, horizon: int) -> None:
-        """Raises if the model does not know the transitions of that many steps."""
+        """Raises if the model has no transition probabilities for that many steps."""
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
-        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
+        """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
-        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
+        """The expectation of a reward on arrival for each state-action pair at step h, (S, A)."""
 
 
 class Values(NamedTuple):
-    """The result of planning."""
+    """The result of planning.
 
-    Q: np.ndarray  # (H, S, A)
-    V: np.ndarray  # (H + 1, S); the last row is 0
-    policy: np.ndarray  # (H, S) integers, or (H, S, A) if a stochastic policy was evaluated
+    Attributes
+    ----------
+    Q : ndarray, (H, S, A)
+        Action values.
+    V : ndarray, (H + 1, S)
+        State values; the last row is 0.
+    policy : ndarray
+        (H, S) integers: the optimal policy, or the deterministic policy that was evaluated. (H, S, A) probabilities if a
+        stochastic policy was evaluated.
+    """
+
+    Q: np.ndarray
+    V: np.ndarray
+    policy: np.ndarray
 
 
 def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: int, discount: float = 1.0) -> Values:
-    """The optimal values and policy of a model, given as a `TabularMDP` or as P, (S, A, S) or (H, S, A, S).
+    """The optimal values and an optimal policy of a model, computed exactly.
 
-    Among equally good actions the first is taken. The reward may be any finite numbers.
+    Parameters
+    ----------
+    model : TabularMDP or array_like
+        The model, or its transition probabilities P, (S, A, S), or (H, S, A, S) if they depend on the step.
+    reward : array_like, callable, mapping or str
+        Any form that `anyreward.rewards.forms` describes, for example an array (S,), (S, A) or (H, S, A). Any finite numbers.
+    horizon : int
+        The number of steps H, at least 1.
+    discount : float, default 1.0
+        gamma.
+
+    Returns
+    -------
+    Values
+        `Q` (H, S, A), `V` (H + 1, S) and `policy` (H, S). Among equally good actions the policy takes the one with the smallest
+        number.
     """
     return _induct(_transitions(model, horizon), reward, horizon, discount, None)
 
@@ -55,17 +83,33 @@ def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: 
 def evaluate_policy(
     model: ArrayLike | Transitions, policy: ArrayLike, reward: Reward, horizon: int, discount: float = 1.0
 ) -> Values:
-    """The values of a policy: (H, S) actions, or (H, S, A) probabilities of actions."""
+    """The values of a given policy in a model, computed exactly.
+
+    Parameters
+    ----------
+    model : TabularMDP or array_like
+        The model, or its transition probabilities P, (S, A, S), or (H, S, A, S) if they depend on the step.
+    policy : array_like
+        (H, S) actions, or (H, S, A) probabilities of actions.
+    reward, horizon, discount
+        As in `backward_induction`.
+
+    Returns
+    -------
+    Values
+        `Q` (H, S, A), `V` (H + 1, S) and the policy itself.
+    """
     transitions = _transitions(model, horizon)
     pi = as_policy(policy, transitions.n_states, transitions.n_actions, horizon)
     return _induct(transitions, reward, horizon, discount, pi)
 
 
 def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, policy: np.ndarray | None) -> Values:
+    """Backward induction for the optimum (`policy` is None), or for a policy that has been checked."""
     S, A = model.n_states, model.n_actions
     r = mean_reward(model, as_reward(reward, S, A, horizon), horizon)
     Q, V = np.empty((horizon, S, A)), np.zeros((horizon + 1, S))
-    illegal = getattr(model, "illegal", ())  # pairs that must not be played, (S, A)
+    illegal = getattr(model, "illegal", ())  # illegal state-action pairs, (S, A); only empirical models have any
     for h in range(horizon - 1, -1, -1):
         Q[h] = r[h] + discount * model.expect(h, V[h + 1])
         if len(illegal):
@@ -80,13 +124,14 @@ def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, p
 
 
 def mean_reward(model: Transitions, reward: np.ndarray | ArrivalReward, horizon: int) -> np.ndarray:
-    """A reward as (H, S, A): on arrival, its expectation in the model, which is all that planning in that model needs."""
+    """A reward as (H, S, A). A reward on arrival becomes its expectation in the model, which is all that planning needs."""
     if isinstance(reward, ArrivalReward):
         return np.stack([model.expect_pay(h, reward) for h in range(horizon)])
     return reward
 
 
 def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
+    """The model as an object with the methods of `Transitions`, checked against the horizon."""
     if whole_number(horizon, "horizon") < 1:
         raise ValueError(f"horizon is {horizon}: it has to be at least 1.")
     transitions: Transitions = model if hasattr(model, "expect") else TabularMDP(model)  # type: ignore[assignment]
@@ -95,7 +140,7 @@ def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
 
 
 def as_policy(policy: ArrayLike, S: int, A: int, horizon: int) -> np.ndarray:
-    """A policy as (H, S) actions or (H, S, A) probabilities."""
+    """A checked policy: (H, S) actions, or (H, S, A) probabilities of actions."""
     pi = np.asarray(policy)
     if pi.ndim != 3:
         return checked_policy(pi, S, A, horizon)

@@ -1,4 +1,8 @@
-"""Sizes and conventions of a problem: what every algorithm, count and certificate has to agree on."""
+"""`Setting`: the sizes and conventions of a problem, on which algorithms, counts and certificates have to agree.
+
+Also here are the small functions that check arguments (`whole_number`, `probability`, ...): each returns the value in its plain
+type, or raises a `ValueError` of one sentence that names the argument.
+"""
 
 from __future__ import annotations
 
@@ -12,44 +16,57 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1e-300  # probability
-MOST_NODES = 2**31 - 2  # nodes are 32-bit numbers
-TERMINALS = ("outcome", "end", "state")  # how an early end becomes a state
+LEAST = 1e-300  # the smallest accepted confidence parameter: its shares must not underflow
+MOST_NODES = 2**31 - 2  # visited (step, state) nodes are numbered with 32 bits
+TERMINALS = ("outcome", "end", "state")  # how an early termination is represented, see `Setting`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A finite-horizon problem with rewards in [0, 1].
+    """Sizes and conventions of a finite-horizon Markov decision process with rewards in [0, 1].
+
+    A setting says what is known about a problem before any data are collected. It does not hold transition probabilities: those
+    are either known (`TabularMDP`) or estimated from data (`Counts`). `explore` makes the setting of an environment by itself;
+    make one yourself to count your own data (`Counts.from_episodes`) or to drive an explorer with `ask` and `tell`:
+
+        setting = Setting(n_states=31, n_actions=2, horizon=20, initial_state=15)
+
+    The value of a policy is the expectation of sum_h gamma^h r_h(s_h, a_h) over the steps h = 0, ..., H-1.
 
     Parameters
     ----------
-    n_states, n_actions, horizon
+    n_states, n_actions, horizon : int
         S, A and H, at least 1 each. States, actions and steps are numbered from 0.
-    discount
-        gamma in (0, 1]: the value of a policy is the expectation of sum_h gamma^h r_h(s_h, a_h).
-    stationary
-        True if the transitions are the same at every step. This is an assumption: counts are then pooled over the steps,
-        and a certificate says nothing about a problem whose transitions do depend on the step.
-    initial_state
-        Where every episode starts; None if the start is random, in which case its distribution is estimated as well.
-    arrival_rewards
-        True if certificates are to cover rewards r(h, s, a, s') that depend on the successor as well: the last transition then
-        matters too.
-    absorbing_states
-        States that are known never to be left, such as the end of an episode that terminates early. Their transitions need not
-        be estimated: they have radius 0 and no share of delta. Data that contradict this are refused.
-    illegal_actions
-        Pairs (state, action) of which you know beforehand that they must not be played. They have no share of delta either.
-    hidden_masks
-        True if some actions may be illegal in some states, and which ones shows only when a state is met for the first time
-        (`Counts.declare_illegal`). A state that was never met may then have any set of legal actions.
-    terminal
-        How episodes end before step H, if they can. None: they do not, or in one of the `absorbing_states`. `"outcome"`: to end
-        in state s is an outcome of its own, numbered n_states + s, which is never left; nothing is assumed. `"end"`: all ends are
-        one state, the last one; nothing is assumed. `"state"`: a state in which an episode ended is never left. This is an
-        assumption: that no episode ever goes on from there.
-    assumed
-        What else is assumed, in sentences, such as how observations became numbers. They are printed with every certificate.
+    discount : float, default 1.0
+        gamma, in (0, 1].
+    stationary : bool, default False
+        True if the transition probabilities are the same at every step. This is an assumption: counts are then pooled over the
+        steps, and a certificate says nothing about a problem whose transitions do depend on the step.
+    initial_state : int, optional
+        The state in which every episode starts. None means that the initial state is random; its distribution is then estimated
+        from the data as well.
+    arrival_rewards : bool, default False
+        True if certificates are to cover rewards r_h(s, a, s') that depend on the successor too. The last transition of an
+        episode then matters, so its probabilities have to be estimated as well.
+    absorbing_states : tuple of int, default ()
+        States that are known never to be left, such as the end of an episode that terminates early. Their transitions are not
+        estimated: they have confidence radius 0 and no share of delta. Data that contradict this are refused.
+    illegal_actions : tuple of (int, int), default ()
+        Pairs (state, action) that are known beforehand to be illegal. They have no share of delta either.
+    hidden_masks : bool, default False
+        True if some actions may be illegal in some states, and the environment reveals which ones only when it visits the state
+        for the first time (`Counts.declare_illegal`). An unvisited state may then have any non-empty set of legal actions.
+    terminal : {None, "outcome", "end", "state"}, default None
+        How an episode that terminates before step H is represented.
+
+        - None: episodes do not terminate early, or only by entering one of the `absorbing_states`.
+        - "outcome": terminating in state s is an outcome of its own, numbered n_states + s, which is never left. Nothing is
+          assumed.
+        - "end": every termination leads to the same state, the last one, which is never left. Nothing is assumed.
+        - "state": a state in which an episode terminated is never left. This is an assumption: no episode ever continues from it.
+    assumed : tuple of str, default ()
+        Further assumptions, one sentence each, such as how observations were turned into state numbers. They are printed with
+        every certificate.
     """
 
     n_states: int
@@ -106,6 +123,7 @@ class Setting:
         object.__setattr__(self, "assumed", tuple(self.assumed))
 
     def _checked_illegal(self) -> tuple[tuple[int, int], ...]:
+        """`illegal_actions`, sorted and without repetitions. Raises if a pair is out of range or a state has no legal action."""
         pairs, absorbing = set(), set(self.absorbing_states)
         for pair in as_list(self.illegal_actions, "illegal_actions"):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -125,21 +143,25 @@ class Setting:
 
     @cached_property
     def n_outcomes(self) -> int:
-        """How many different things a transition can lead to: n_states or, with `terminal="outcome"`, twice as many."""
+        """The number of different outcomes of a transition: n_states or, with `terminal="outcome"`, twice as many."""
         return 2 * self.n_states if self.terminal == "outcome" else self.n_states
 
     def stays(self, states: np.ndarray) -> np.ndarray:
-        """Which outcomes are known beforehand never to be left."""
+        """Which outcomes are known beforehand to be absorbing: an array of booleans in the shape of `states`."""
         return (states >= self.n_states) | np.isin(states, self.absorbing_states)
 
     def identity(self) -> dict[str, Any]:
-        """All fields as plain values. A field that older versions did not have is left out where it says what they meant."""
+        """All fields as plain values, for a digest of the setting.
+
+        Fields that were added later are left out when they have their default value, so that the digests in older files stay
+        valid.
+        """
         fields = asdict(self)
         return {name: value for name, value in fields.items() if name not in NEWER or value != NEWER[name]}
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a certificate about this setting takes for granted, beside the process being Markov, in sentences."""
+        """What a certificate about this setting assumes in addition to the Markov property, as phrases for printing."""
         said = []
         if self.stationary:
             said.append("the transitions are the same at every step")
@@ -158,33 +180,37 @@ class Setting:
 
     @cached_property
     def layers(self) -> int:
-        """How many separate tables of states the counts have: H + 1, or 1 when the steps are pooled."""
+        """The number of separate tables of states in the counts: H + 1, or 1 if the setting is stationary (pooled steps)."""
         return 1 if self.stationary else self.horizon + 1
 
     @cached_property
     def planes(self) -> int:
-        """How many separate values a state of the counts has in an index: H + 1 when the steps are pooled, or 1."""
+        """The number of values that an index keeps for each visited state: H + 1 if the setting is stationary, otherwise 1.
+
+        In a step-dependent setting a state is stored once for each step at which it was visited, so one value is enough.
+        """
         return self.horizon + 1 if self.stationary else 1
 
     @cached_property
     def sigma(self) -> np.ndarray:
-        """sigma_k = 1 + gamma + ... + gamma^(k-1) for k = 0 ... H: the largest value of k steps."""
+        """sigma_k = 1 + gamma + ... + gamma^(k-1) for k = 0, ..., H, an array (H + 1,): the largest possible value of k steps."""
         sigma = np.concatenate([[0.0], np.cumsum(self.discount ** np.arange(self.horizon))])
         sigma.flags.writeable = False  # it is computed once, and shared
         return sigma
 
     @cached_property
     def n_rows(self) -> int:
-        """How many laws are estimated: one for each (h, s, a), or (s, a) when stationary, and the start if it is random."""
+        """The number of distributions to estimate: one for each (h, s, a), or (s, a) if stationary, plus a random start."""
         steps = 1 if self.stationary else self.horizon
         return steps * self.n_states * self.n_actions + (self.initial_state is None)
 
 
+# Fields that the first versions did not have, with the value that describes how those versions behaved.
 NEWER: dict[str, Any] = {"illegal_actions": (), "hidden_masks": False, "terminal": None, "assumed": ()}
 
 
 def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:
-    """Numbers in words: state 3; states 3, 4 and 5; states 0, 1, 2, 3, 4, 5 and 94 more."""
+    """Numbers in words: "state 3"; "states 3, 4 and 5"; "states 0, 1, 2, 3, 4, 5 and 94 more"."""
     shown = [str(number) for number in numbers[:most]]
     if len(numbers) > most:
         return f"{noun}s {', '.join(shown)} and {len(numbers) - most:,} more"
@@ -192,7 +218,7 @@ def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that is not known, as the end of a sentence."""
+    """The end of an error message about an unknown name: the most similar known name, or a list of all of them."""
     known = sorted(known)
     close = get_close_matches(name[:100], known, 1)
     if close:
@@ -201,16 +227,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as an error shows it: not longer than a line."""
+    """The representation of a value for an error message, at most 80 characters long."""
     try:
         text = repr(value) if not isinstance(value, str) or len(value) <= 200 else repr(value[:200])
-    except Exception:  # of somebody else's object, or one that is nested too deeply
+    except Exception:  # a user's `__repr__` may raise anything, and so may very deep nesting
         text = f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def as_list(values: Any, name: str) -> list[Any]:
-    """Several values as a list, if they are several."""
+    """`values` as a list. Raises if they cannot be iterated over."""
     try:
         return list(values)
     except TypeError:
@@ -218,14 +244,14 @@ def as_list(values: Any, name: str) -> list[Any]:
 
 
 def truth(value: Any, name: str) -> bool:
-    """`value` as a bool, if it is one: a text such as "false" is not taken for true."""
+    """`value` as a bool. Accepts True, False, 0 and 1; a text such as "false" is refused, since Python would take it for true."""
     if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
     raise ValueError(f"{name} is {shown(value)}: it has to be True or False.")
 
 
 def whole_number(value: Any, name: str) -> int:
-    """`value` as an int, if it is one."""
+    """`value` as an int. Raises if it is not an integer; a float such as 2.0 is refused too."""
     try:
         return int(operator.index(value))
     except TypeError:
@@ -233,7 +259,7 @@ def whole_number(value: Any, name: str) -> int:
 
 
 def real_number(value: Any, name: str) -> float:
-    """`value` as a float, if it is one."""
+    """`value` as a float. Raises if it is not a number."""
     if isinstance(value, str):
         raise ValueError(f"{name} is {shown(value)}: it has to be a number.")
     try:
@@ -243,7 +269,7 @@ def real_number(value: Any, name: str) -> float:
 
 
 def probability(value: Any, name: str) -> float:
-    """`value` as a float strictly between 0 and 1, which can still be shared."""
+    """`value` as a float strictly between 0 and 1, and at least `LEAST`, so that it can be divided among many events."""
     if 0.0 < real_number(value, name) < LEAST:
         raise ValueError(f"{name} is {value}: it has to be at least {LEAST:g}.")
     if not 0.0 < real_number(value, name) < 1.0:
@@ -252,7 +278,7 @@ def probability(value: Any, name: str) -> float:
 
 
 def positive(value: Any, name: str) -> float:
-    """`value` as a float above 0."""
+    """`value` as a float greater than 0."""
     if not real_number(value, name) > 0.0:
         raise ValueError(f"{name} is {value}: it has to be positive.")
     return float(value)
