@@ -149,7 +149,7 @@ def tau_printed(setting: Setting, epsilon: float, delta: float, algorithm: str =
 def tau_implicit(setting: Setting, epsilon: float, delta: float, algorithm: str = "rf-ucrl") -> float:
     """The largest tau with tau <= C beta(tau), or C beta(H tau) if stationary: `tau_bound` before the inversion lemma.
 
-    It is smaller than `tau_bound`, is computed by fixed-point iteration, and takes the same arguments.
+    It is never larger than `tau_bound`, is computed by fixed-point iteration, and takes the same arguments.
     """
     C, tau = _constant(setting, epsilon, algorithm), tau_bound(setting, epsilon, delta, algorithm)
     for _ in range(200):  # C beta is increasing, concave and positive at 0, so the iteration converges to its only fixed point

@@ -1,4 +1,4 @@
-"""How often each transition was seen: all that the algorithms, the certificates and the plans ever need."""
+"""`Counts`: how often each transition was observed. Algorithms, certificates and plans need no other data."""
 
 from __future__ import annotations
 
@@ -24,19 +24,43 @@ if TYPE_CHECKING:
     from .empirical import EmpiricalModel
 
 COLUMNS = ("h", "s", "a", "next", "count")
-DAMAGED = "its counts are"
+DAMAGED = "its counts are"  # the beginning of error messages about a damaged file
 MOST = 2**53  # the largest count that is exact as a float
 
 
 class Counts:
-    """Visit counts n(h, s, a, s') of a setting. Only what was visited is stored; counts add up: ``a + b``.
+    """How often each transition n(h, s, a, s') was observed in a setting.
 
-    The table of a `Counts` (see `columns`) has a row for each transition that was seen. Rows with h = -1 are the start
-    draws: `next` is then the start state. In a stationary setting the steps are pooled and h is 0.
+    Counts are all the data that certificates and plans use. Make them from whole episodes, from a data frame or from a Minari
+    dataset, then certify them:
 
-    With `transfer` (step-dependent settings only) each transition is also scored by how well the counts of *all* steps,
-    as they were before it, predicted it: the column `evidence` sums log(predicted probability). The tight certificate uses
-    it; nothing is assumed by it (see `confidence`). Predictions are renewed whenever the number of episodes has grown by 3%.
+        counts = Counts.from_episodes(states, actions, setting)    # (B, H+1) and (B, H) integers
+        anyreward.certify(counts, delta=0.1)
+
+    Counts of the same setting can be added, ``a + b``. Only what was visited is stored, so memory does not grow with the number
+    of states that were never visited.
+
+    `columns` gives the table, one row for each observed transition. Rows with h = -1 are initial states: their `next` is the
+    state in which episodes started. In a stationary setting the steps are pooled and h is 0.
+
+    Parameters
+    ----------
+    setting : Setting
+        The sizes and conventions of the problem.
+    transfer : bool, default False
+        For step-dependent settings: whether to score each transition by how well the counts of *all* steps, as they were before
+        it, predicted it. The column `evidence` holds the sum of log(predicted probability) over the observations of each
+        transition. The tight certificate uses it to learn from other steps; it remains valid whether or not the steps are alike
+        (`docs/theory.md`, 3c). Predictions are renewed whenever the number of episodes has grown by 3%. `from_episodes` turns
+        this on.
+
+    Attributes
+    ----------
+    setting : Setting
+    runs : int
+        How many separate explorations these counts were added up from. Each was scored by its own predictions.
+    table : kernels.table.Table
+        The arrays that compiled code works on. They change as episodes are added and are replaced when they have to grow.
     """
 
     def __init__(self, setting: Setting, transfer: bool = False) -> None:
@@ -44,13 +68,12 @@ class Counts:
         self._pool: Counts | None = None
         if transfer and not setting.stationary:
             self._pool = Counts(replace(setting, stationary=True))
-        self._booked_at = 0  # episodes
-        self.runs = 1  # how many explorations these are the counts of, each scored by its own predictions
-        self.news = 0  # how often something was declared that indices computed before do not know
-        self._declarations = 0  # how often anything was declared
+        self._booked_at = 0  # the number of episodes when the predictions were last renewed
+        self.runs = 1
+        self.news = 0  # increases with each declaration that makes previously computed indices out of date
+        self._declarations = 0  # increases with each declaration
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
-        #: The arrays that kernels work on. They change as episodes are added, and are replaced when they grow.
         self.table: Table = kernels.table.Table(
             node_of=np.zeros((layers, setting.n_outcomes), np.uint32),
             state=np.zeros(N, np.uint32),
@@ -64,7 +87,7 @@ class Counts:
             seen=np.zeros(M),
             booked=np.zeros(M),
             evidence=np.zeros(M),
-            used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0
+            used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0, the extra state before a random initial state
             known=np.zeros(0, np.uint8),
         )
         if setting.hidden_masks:
@@ -75,20 +98,25 @@ class Counts:
             self._marks()[list(setting.absorbing_states)] = kernels.table.STAYS
         if setting.illegal_actions:
             self._marks()[*np.array(setting.illegal_actions).T] = kernels.table.ILLEGAL
-            if setting.hidden_masks:  # a state of which some are known is known altogether
+            if setting.hidden_masks:  # a state that the setting gives illegal actions for is thereby fully declared
                 for s in {s for s, _ in setting.illegal_actions}:
                     self._marks()[s] &= kernels.table.ILLEGAL
 
     def declare_absorbing(self, states: Iterable[int]) -> None:
-        """Says that states are known never to be left, although the setting did not know it: nothing has to be estimated there.
+        """Declares states to be absorbing that the setting does not list: their transitions need not be estimated any more.
 
-        For what an environment tells as it goes, such as the observations in which its episodes end. It is an assumption, which
-        certificates print; a state that was seen to be left is refused, and so are later episodes that leave it.
+        It is meant for what an environment reveals during exploration, such as the observations in which its episodes terminate.
+        It is an assumption, which certificates print. A state that was already observed to be left is refused, and so are later
+        episodes that leave it.
+
+        Parameters
+        ----------
+        states : iterable of int
         """
         chosen = [self._checked_state(s) for s in as_list(states, "the states of declare_absorbing")]
         rows = []
         for s in chosen:
-            # What is known to be illegal there stays so: no policy names it, whether the state turns out to be an end or not.
+            # Actions that the setting lists as illegal stay illegal: no policy uses them, even if the state is terminal.
             given = {a for x, a in self.setting.illegal_actions if x == s}
             if set(np.flatnonzero(self._marks()[s] == kernels.table.ILLEGAL).tolist()) - given:
                 raise ValueError(f"state {s} was declared to have illegal actions, so episodes go on from there.")
@@ -97,10 +125,16 @@ class Counts:
         self._note(chosen, np.array(rows, np.uint8).reshape(len(chosen), -1))
 
     def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
-        """Says which actions must not be played in a state; all others may. Certificates and plans do without them.
+        """Declares which actions are illegal in a state; all others are legal. Certificates and plans do not use illegal actions.
 
-        With `hidden_masks` every state has to be declared before its first visit, also those without illegal actions. What was
-        declared before, or was seen to happen, cannot be taken back: a contradiction is refused.
+        If the setting has `hidden_masks`, every state has to be declared before its first visit, with an empty list if all
+        actions are legal. A declaration that contradicts an earlier one, or observed transitions, is refused.
+
+        Parameters
+        ----------
+        state : int
+        actions : iterable of int
+            The illegal actions. At least one action has to remain legal.
         """
         state = self._checked_state(state)
         forbidden = sorted({whole_number(a, "an action") for a in as_list(actions, "the actions of declare_illegal")})
@@ -123,27 +157,32 @@ class Counts:
         self._note([state], row)
 
     def _checked_state(self, state: Any) -> int:
+        """A state number as an int. Raises if there is no such state."""
         number = whole_number(state, "a state")
         if not 0 <= number < self.setting.n_states:
             raise ValueError(f"a declaration names state {number}: states go from 0 to {self.setting.n_states - 1}.")
         return number
 
     def _note(self, states: list[int], row: np.ndarray) -> None:
-        """Marks states. An index that was computed before knows nothing of it, unless it took the worst of what is possible."""
+        """Writes marks (len(states), A) or (A,) into the table, and notes whether indices that exist already are now out of date.
+
+        With `hidden_masks`, an index allows for every possible mask of an unvisited state, so a declaration about one does not
+        outdate it.
+        """
         met = self.table.node_of[:, states].any() or not self.setting.hidden_masks
         self.news += bool(met and (self._marks()[states] != row).any())
         self._marks()[states] = row
         self._declarations += 1
 
     def _check_state(self, s: int, row: np.ndarray) -> None:
-        """Raises if a transition from state s was counted that contradicts marks (A,) of its pairs."""
+        """Raises if an observed transition from state s contradicts the marks (A,) of its state-action pairs."""
         if self.table.node_of[:, s].any():
             flows = kernels.table.flows(self.table, self.setting.n_actions)
             flows = flows[(flows[:, 0] >= 0) & (flows[:, 1] == s)]
             check_marks(flows[:, 1], flows[:, 2], flows[:, 3], row[flows[:, 2]])
 
     def _marks(self) -> np.ndarray:
-        """What is known of every pair, (S, A), to be written to."""
+        """A writable view of the marks of all state-action pairs, (n_outcomes, A); see `kernels.table` for their meaning."""
         S, A = self.setting.n_outcomes, self.setting.n_actions
         if len(self.table.known) == 0:
             self.table = self.table._replace(known=np.zeros(S * A, np.uint8))
@@ -151,47 +190,79 @@ class Counts:
 
     @property
     def absorbing_states(self) -> np.ndarray:
-        """The states that are known never to be left; beyond them, with `terminal="outcome"`, all ends."""
+        """The states that are known to be absorbing. The terminations of `terminal="outcome"` are not among them (`stays`)."""
         stays = self.stays()
         return stays[stays < self.setting.n_states]
 
     def stays(self) -> np.ndarray:
-        """The outcomes that are known never to be left, ends included."""
+        """The outcomes that are known to be absorbing, including terminations."""
         known = self.table.known.reshape(-1, self.setting.n_actions)
         return np.flatnonzero((known == kernels.table.STAYS).any(axis=1))
 
     @property
     def illegal(self) -> np.ndarray:
-        """Which pairs must not be played, (S, A) booleans; (0, A) if there are none."""
+        """Which state-action pairs are illegal, (S, A) booleans; of shape (0, A) if there are none."""
         illegal = self.table.known.reshape(-1, self.setting.n_actions)[: self.setting.n_states] == kernels.table.ILLEGAL
         return illegal if illegal.any() else illegal[:0]
 
     def is_unsure(self, state: int) -> bool:
-        """Whether it is not known yet which actions are legal in a state."""
+        """Whether it is still unknown which actions are legal in a state."""
         return bool(len(self.table.known) and self._marks()[state, 0] == kernels.table.UNSURE)
 
     def known_rows(self) -> np.ndarray:
-        """Which rows of the table need no estimate."""
+        """For each row of the table, whether its pair needs no estimate because it is absorbing or illegal: booleans."""
         t, A = self.table, self.setting.n_actions
         if len(t.known) == 0:
             return np.zeros(len(t.n), bool)
         known = t.known.reshape(-1, A)[t.state].reshape(-1) & (kernels.table.STAYS | kernels.table.ILLEGAL) != 0
-        known[:A] = False  # the start draw is no state
+        known[:A] = False  # node 0 is not a state: its row holds the initial states
         return known
 
     @classmethod
     def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
-        """Counts of whole episodes, in the order in which they were played: states (B, H+1) and actions (B, H)."""
+        """Counts of whole episodes.
+
+        Parameters
+        ----------
+        states : array_like of int, (B, H+1) or (H+1,)
+            The states of each episode, in the order in which the episodes were played.
+        actions : array_like of int, (B, H) or (H,)
+            The actions of each episode.
+        setting : Setting
+
+        Returns
+        -------
+        Counts
+            With transfer evidence if the setting depends on the step.
+
+        Notes
+        -----
+        `anyreward.data.importers` says which data keep a certificate valid.
+        """
         counts = cls(setting, transfer=True)
         counts.add_episodes(*counts.checked(states, actions))
         return counts
 
     @classmethod
     def from_dataframe(cls, frame: Any, setting: Setting) -> Counts:
-        """Counts from a data frame, or anything with columns, of transitions h, s, a, next and perhaps count.
+        """Counts from a table of transitions.
 
-        Steps go from 0 to H-1, in a stationary setting too; episodes are counted by their first steps (or by rows with h = -1,
-        whose `next` is the start, as in `columns`). Which data may be certified is said in `data`.
+        Parameters
+        ----------
+        frame : data frame or mapping
+            Anything with columns `h`, `s`, `a`, `next` and, optionally, `count` (1 if there is none). Steps h are 0, ..., H-1, in
+            a stationary setting too. Rows with h = -1 give initial states in `next`, as in `columns`; if there are none, the
+            states at step 0 are taken. The number of episodes is the number of initial states.
+        setting : Setting
+
+        Returns
+        -------
+        Counts
+            Without transfer evidence, since the order of the episodes is not known.
+
+        Notes
+        -----
+        `anyreward.data.importers` says which data keep a certificate valid.
         """
         from .importers import counts_from_dataframe
 
@@ -199,10 +270,26 @@ class Counts:
 
     @classmethod
     def from_minari(cls, dataset: Any, horizon: int, **options: Any) -> Counts:
-        """Counts of the first `horizon` steps of every episode of a Minari dataset, or of the one with that id.
+        """Counts of the first `horizon` steps of every episode of a Minari dataset.
 
-        An episode that terminates goes to an extra state, the last one, which is never left. `options` are discount, stationary,
-        initial_state, arrival_rewards, bins and max_states, as of `explore`. Which data may be certified is said in `data`.
+        An episode that terminates goes to an extra absorbing state, the last one.
+
+        Parameters
+        ----------
+        dataset : minari.MinariDataset or str
+            The dataset or its id.
+        horizon : int
+            An episode that was truncated earlier is refused.
+        **options
+            discount, stationary, initial_state, arrival_rewards, bins and max_states, as in `explore`.
+
+        Returns
+        -------
+        Counts
+
+        Notes
+        -----
+        `anyreward.data.importers` says which data keep a certificate valid.
         """
         from .importers import counts_from_minari
 
@@ -212,10 +299,18 @@ class Counts:
     def from_columns(
         cls, setting: Setting, columns: Mapping[str, ArrayLike], known: np.ndarray | None = None, runs: int = 1
     ) -> Counts:
-        """Counts from the columns h, s, a, next, count and, if they were scored, evidence, as `columns` gives them.
+        """Counts from the columns that `columns` returns.
 
-        `known` is what is known of pairs beyond the setting, as `declare` takes it; `runs` is how many explorations were added
-        up. Evidence that no order of the transitions could have produced is refused (`docs/theory.md`, 9).
+        Parameters
+        ----------
+        setting : Setting
+        columns : mapping of str to array_like
+            h, s, a, next, count and, if the transitions were scored, evidence. Evidence that no order of the transitions could
+            have produced is refused (`docs/theory.md`, 9).
+        known : ndarray of int, (M, 2), optional
+            Declarations beyond the setting, in the form that `declare` takes.
+        runs : int, default 1
+            How many explorations were added up.
         """
         missing = [name for name in COLUMNS if name not in columns]
         if missing:
@@ -272,7 +367,7 @@ class Counts:
         return counts
 
     def reserve(self, records: int) -> None:
-        """Makes room for that many more records, whatever they visit."""
+        """Makes room for that many more records, whichever states they visit."""
         t = self.table
         most = t.node_of.size + 1
         nodes = min(most, int(t.used[0]) + 2 * records)
@@ -287,7 +382,7 @@ class Counts:
         self.table = t
 
     def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
-        """Adds episodes that were checked already, (B, H+1) and (B, H) int64."""
+        """Adds episodes that `checked` has returned: states (B, H+1) and actions (B, H), int64."""
         i = 0
         while i < len(states):
             step = min(256, self.until_booking)
@@ -298,7 +393,7 @@ class Counts:
             i += step
 
     def add_flows(self, flows: np.ndarray, chunk: int = 1024) -> None:
-        """Adds rows of (h, s, a, next, count)."""
+        """Adds rows of (h, s, a, next, count), (M, 5)."""
         for i in range(0, len(flows), chunk):
             part = np.ascontiguousarray(flows[i : i + chunk].T)
             self.reserve(len(part[0]))
@@ -306,27 +401,28 @@ class Counts:
 
     @property
     def transfer(self) -> bool:
-        """Whether transitions are scored by predictions from all steps."""
+        """Whether transitions are scored by predictions from the counts of all steps."""
         return self._pool is not None
 
     @property
     def until_booking(self) -> int:
-        """How many more episodes until predictions are due to be renewed."""
+        """The number of episodes until the predictions have to be renewed."""
         if self._pool is None:
             return 2**62
         return max(1, ceil(1.03 * self._booked_at) - self.episodes)
 
     def book_if_due(self) -> None:
-        """Scores what was seen since the last time, and lets the next predictions know of it, if it is time to."""
+        """If predictions are due to be renewed: scores the transitions since the last renewal and pools them."""
         if self._pool is not None and self.episodes >= max(self._booked_at + 1, ceil(1.03 * self._booked_at)):
             self._book(self._pool)
 
     def _book(self, pool: Counts) -> None:
+        """Scores the transitions since the last renewal by the pooled counts, then adds them to the pooled counts."""
         pool.add_flows(kernels.table.book(self.table, pool.table, self.setting.n_actions, self.setting.n_outcomes))
         self._booked_at = self.episodes
 
     def _add_evidence(self, flows: np.ndarray, evidence: np.ndarray) -> None:
-        """Takes over the scores of transitions that were just recorded; all else has been booked."""
+        """Adds the given scores of transitions that were just recorded. All other transitions must have been scored already."""
         assert self._pool is not None
         kernels.table.add_evidence(self.table, self.setting.n_actions, *np.ascontiguousarray(flows[:, :4].T), evidence)
         moves = flows[flows[:, 0] >= 0]
@@ -334,7 +430,9 @@ class Counts:
         self._booked_at = self.episodes
 
     def scores(self) -> np.ndarray:
-        """The evidence of each edge of the table so far, what is not booked yet included; empty without transfer."""
+        """The evidence of each edge of the table, unscored transitions scored by the present predictions; empty
+        without transfer.
+        """
         if self._pool is None:
             return np.zeros(0)
         out = np.zeros(len(self.table.seen))
@@ -348,12 +446,12 @@ class Counts:
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes the table has: the start draw, and every state that was met, at each step unless these are pooled."""
+        """The number of nodes in the table: s_0, and one for each visited (step, state), or state if the steps are pooled."""
         return int(self.table.used[kernels.table.NODES])
 
     @property
     def episodes(self) -> int:
-        """How many episodes were counted."""
+        """The number of episodes."""
         return int(self.table.used[2])
 
     @property
@@ -363,12 +461,12 @@ class Counts:
 
     @property
     def transitions(self) -> int:
-        """How many transitions were counted."""
+        """The number of transitions, without the draws of initial states."""
         return int(self.table.n[self.setting.n_actions :].sum())
 
     @property
     def visited_pairs(self) -> int:
-        """How many (h, s, a), or (s, a) when stationary, were played; where an episode has ended nothing is."""
+        """The number of visited (h, s, a), or (s, a) if stationary, without absorbing states, where no action is taken."""
         table, A = self.table, self.setting.n_actions
         played = table.n[A:] > 0
         if len(table.known):
@@ -377,16 +475,23 @@ class Counts:
 
     @property
     def widest(self) -> int:
-        """The largest number of different outcomes seen of one law, the start included."""
+        """The largest number of different outcomes observed from one distribution, the initial one included."""
         return int(self.table.size.max())
 
     @property
     def widest_pair(self) -> int:
-        """The largest number of different successors seen from one pair."""
+        """The largest number of different successors observed from one state-action pair."""
         return int(self.table.size[self.setting.n_actions :].max())
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The table of counts in a fixed order: arrays h, s, a, next, count and, with transfer, evidence, of equal length."""
+        """The table of counts in a fixed order.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Columns h, s, a, next, count and, with transfer, evidence, all of the same length. Rows with h = -1 are initial
+            states.
+        """
         A = self.setting.n_actions
         flows = kernels.table.flows(self.table, A)
         columns = dict(zip(COLUMNS, np.ascontiguousarray(flows[np.lexsort(flows[:, 3::-1].T)].T), strict=True))
@@ -397,7 +502,7 @@ class Counts:
         return columns
 
     def n(self) -> np.ndarray:
-        """Visits of every pair, (H, S, A), or (S, A) when stationary. Dense: for looking, not for loops."""
+        """Visits of every state-action pair as a dense array, (H, S, A), or (S, A) if stationary: for inspection."""
         c = self.columns()
         steps = 1 if self.setting.stationary else self.setting.horizon
         n = np.zeros((steps, self.setting.n_states, self.setting.n_actions), np.int64)
@@ -406,19 +511,22 @@ class Counts:
         return n[0] if self.setting.stationary else n
 
     def state_visits(self) -> np.ndarray:
-        """How often each state was acted in, over all steps, or stayed in after an episode had ended there: (S,)."""
+        """How many transitions started in each state, over all steps, (S,).
+
+        The steps that an episode spends in a state after terminating there count too.
+        """
         c = self.columns()
         move = c["h"] >= 0
         return np.bincount(c["s"][move] % self.setting.n_states, c["count"][move], self.setting.n_states).astype(np.int64)
 
     def model(self) -> EmpiricalModel:
-        """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there is no data."""
+        """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there are no data."""
         from .empirical import EmpiricalModel
 
         return EmpiricalModel(self)
 
     def digest(self) -> str:
-        """A fingerprint of the setting, every count and, with transfer, its evidence."""
+        """A SHA-256 fingerprint of the setting, all counts, their evidence and the declarations."""
         sha = hashlib.sha256(json.dumps(self.setting.identity(), sort_keys=True).encode())
         for name, column in self.columns().items():
             sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
@@ -428,16 +536,19 @@ class Counts:
         return sha.hexdigest()
 
     def _fresh_marks(self) -> np.ndarray:
-        """What the setting alone says of every pair, (S, A)."""
+        """The marks that the setting alone gives, (n_outcomes, A)."""
         return Counts(self.setting)._marks()
 
     @property
     def _blank(self) -> int:
-        """The mark of a pair of which nothing is known."""
+        """The mark of a pair about which nothing is known."""
         return kernels.table.UNSURE if self.setting.hidden_masks else 0
 
     def state(self) -> dict[str, np.ndarray]:
-        """Everything, down to the order of discovery, on which the last bit of a sum depends: for `from_state`."""
+        """The complete state as arrays, for `from_state`.
+
+        It includes the order in which nodes were discovered, because the last bit of a floating-point sum depends on that order.
+        """
         nodes, edges, values = kernels.table.layout(self.table, self.setting.n_actions)
         return {
             "nodes": nodes,
@@ -448,13 +559,13 @@ class Counts:
         }
 
     def told(self) -> np.ndarray:
-        """What is known of pairs, as rows for `declare`: (s A + a, mark)."""
+        """All declared or given marks of state-action pairs, as rows (s A + a, mark) for `declare`: (M, 2)."""
         told = np.flatnonzero(self.table.known != self._blank)
         return np.stack([told, self.table.known[told].astype(np.int64)], axis=1)
 
     @classmethod
     def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
-        """The counts that `state` was taken of. What is not such a state is refused."""
+        """The counts that `state` was taken from. Arrays that are not such a state are refused."""
         counts = cls(setting, transfer)
         nodes, edges = (checked_array(state[name], np.int64, (None, 2), DAMAGED, 0) for name in ("nodes", "edges"))
         values = checked_array(state["values"], float, (len(edges), 3), DAMAGED)
@@ -472,9 +583,13 @@ class Counts:
         return counts
 
     def declare(self, known: np.ndarray) -> None:
-        """Takes over what is known of pairs, rows of (s A + a, mark): 1 it stays where it is, 2 it is illegal, 0 it is legal.
+        """Applies marks of state-action pairs, as `told` gives them.
 
-        The last is for settings with `hidden_masks` only, where nothing is known of a pair otherwise.
+        Parameters
+        ----------
+        known : ndarray of int, (M, 2)
+            Rows (s A + a, mark). Mark 1: the pair is absorbing; 2: it is illegal; 0: it is legal, which is for settings with
+            `hidden_masks` only, where a pair is unknown otherwise.
         """
         if not len(known):
             return
@@ -496,27 +611,29 @@ class Counts:
 
     @property
     def declared(self) -> tuple[str, ...]:
-        """What was declared beyond the setting, in sentences: assumptions that certificates print."""
+        """The declarations beyond the setting, as phrases: assumptions that certificates print."""
         setting, said = self.setting, []
         stays = np.setdiff1d(self.absorbing_states, setting.absorbing_states)
-        if setting.terminal == "state" and len(stays):  # where an episode ended: no word is needed for what was seen
+        # What the environment itself reveals in a visited state is covered by an assumption of the setting: not printed again.
+        if setting.terminal == "state" and len(stays):
             stays = np.setdiff1d(stays, self._met())
         if len(stays):
             said.append(f"never left, as declared: {listed('state', stays.tolist())}")
         given = {s * setting.n_actions + a for s, a in setting.illegal_actions}
         illegal = np.unique([pair // setting.n_actions for pair in np.flatnonzero(self.illegal) if int(pair) not in given])
-        if setting.hidden_masks and len(illegal):  # the environment tells them where it is met
+        if setting.hidden_masks and len(illegal):
             illegal = np.setdiff1d(illegal, self._met())
         if len(illegal):
             said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
         return tuple(said)
 
     def _met(self) -> np.ndarray:
-        """The states in which an episode was, also at its end."""
+        """The states that some episode visited, including its last one."""
         columns = self.columns()
         return np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
 
     def copy(self) -> Counts:
+        """An independent copy."""
         twin = Counts.__new__(Counts)
         twin.setting = self.setting
         twin.table = self.table._replace(**{k: v.copy() for k, v in self.table._asdict().items()})
@@ -526,6 +643,7 @@ class Counts:
         return twin
 
     def __add__(self, other: Counts) -> Counts:
+        """The counts of both, which must have the same setting. If one of them has no transfer evidence, neither has the sum."""
         if not isinstance(other, Counts):
             return NotImplemented
         if self.setting != other.setting:
@@ -542,18 +660,18 @@ class Counts:
         if total._pool is not None and other.transfer:
             total._add_evidence(flows, columns["evidence"])
         else:
-            total._pool = None  # a part that was not scored leaves the whole without evidence
+            total._pool = None  # if a part was not scored, the whole has no evidence
         return total
 
     def _share_marks(self, other: Counts) -> None:
-        """Takes over what the other counts know of pairs, if the data of both agree with it."""
+        """Takes over the marks of other counts. Raises if the marks or the data of the two contradict each other."""
         if len(self.table.known) == len(other.table.known) == 0:
             return
         mine, theirs, blank = self._marks(), other._marks(), self._fresh_marks()
         if ((mine != theirs) & (mine != blank) & (theirs != blank)).any():
             raise ValueError("these counts cannot be added: they disagree on what is known of their states.")
         pairs = ((self, other), (other, self)) if self.setting.terminal == "state" else ()
-        for one, two in pairs:  # a state in which an episode ended was met by the other, and went on
+        for one, two in pairs:  # a state that one of them takes for terminal must not have been visited by the other
             ended = np.setdiff1d(one.absorbing_states, two.absorbing_states)
             if two.table.node_of[:, ended].any():
                 s = ended[two.table.node_of[:, ended].any(axis=0).argmax()]
@@ -563,7 +681,7 @@ class Counts:
             self._check_known(np.stack([counts.columns()[name] for name in COLUMNS], axis=1))
 
     def _check_known(self, flows: np.ndarray) -> None:
-        """Raises if transitions contradict what is known."""
+        """Raises if transitions (M, 5) contradict the marks."""
         if not len(self.table.known):
             return
         marks, moves = self._marks(), flows[flows[:, 0] >= 0]
@@ -571,7 +689,7 @@ class Counts:
         self._check_met(flows[:, 3])
 
     def _check_met(self, states: np.ndarray) -> None:
-        """Raises if it was never declared which actions are legal in a state that was met."""
+        """Raises if the legal actions of one of these visited states were never declared."""
         unsure = self._marks()[states, 0] == kernels.table.UNSURE
         if unsure.any():
             s = int(states.reshape(-1)[unsure.argmax()])
@@ -581,7 +699,7 @@ class Counts:
             )
 
     def checked(self, states: ArrayLike, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """Episodes as (B, H+1) and (B, H) int64 that fit the setting and contradict nothing that is known of its states."""
+        """Episodes as (B, H+1) and (B, H) int64. Raises if they do not fit the setting or contradict a declaration."""
         states, actions = checked_episodes(states, actions, self.setting)
         if len(self.table.known) and len(states):
             s, s_next = states[:, :-1].reshape(-1), states[:, 1:].reshape(-1)
@@ -592,14 +710,14 @@ class Counts:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and self.digest() == other.digest()
 
-    __hash__ = None  # type: ignore[assignment]  # counts grow
+    __hash__ = None  # type: ignore[assignment]  # counts are mutable
 
     def __repr__(self) -> str:
         return f"Counts({self.episodes} episodes, {self.visited_pairs} pairs visited)"
 
 
 def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """Episodes as (B, H+1) and (B, H) int64, every entry in range."""
+    """Episodes as (B, H+1) and (B, H) int64. Raises if a shape or an entry does not fit the setting."""
     states, actions = np.asarray(states), np.asarray(actions)
     if states.ndim == 1 and actions.ndim == 1:
         states, actions = states[None], actions[None]
@@ -630,7 +748,7 @@ def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) ->
 
 
 def check_marks(s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndarray) -> None:
-    """Raises if transitions contradict the marks of their pairs. Arrays of equal length."""
+    """Raises if transitions contradict the marks of their state-action pairs. All four arrays have the same length."""
     against = ((marks == kernels.table.STAYS) & (s_next != s)) | (marks == kernels.table.ILLEGAL)
     if against.any():
         i = int(against.argmax())
@@ -642,7 +760,7 @@ def check_marks(s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndar
 
 
 def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """A column of whole numbers as int64; a fraction is refused, not cut off."""
+    """A column of whole numbers as int64. Fractions are refused rather than truncated."""
     array = np.asarray(values)
     if (
         array.ndim != 1
@@ -654,8 +772,8 @@ def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def grown(array: np.ndarray, size: int) -> np.ndarray:
-    """A copy of `array` with `size` entries along its last axis, the new ones 0."""
-    # zeros come lazily from the system: room that is never used costs nothing
+    """A copy of `array` with `size` entries along its last axis; the new ones are 0."""
+    # The operating system provides zeroed pages only when they are first used, so unused room costs no memory.
     bigger = np.zeros((*array.shape[:-1], size), array.dtype)
     bigger[..., : array.shape[-1]] = array
     return bigger

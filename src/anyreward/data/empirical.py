@@ -1,4 +1,4 @@
-"""The model that counts estimate, to plan in."""
+"""The empirical model of counts, in which plans are computed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ if TYPE_CHECKING:
 
 
 class EmpiricalModel:
-    """The model that counts estimate, for planning. Rows without data are uniform, as in the paper; so is an unseen start."""
+    """The model that counts estimate: p_hat(s'|s,a) = n(s,a,s') / n(s,a) at each step, for `planning.backward_induction`.
+
+    State-action pairs without data have a uniform distribution, as in the paper, and so has an initial state that was never
+    observed. Absorbing states stay where they are. With `terminal="outcome"` the states of the model are all outcomes,
+    terminations included.
+    """
 
     def __init__(self, counts: Counts) -> None:
         setting, c = counts.setting, counts.columns()
-        self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # what can be reached, ends included
+        self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # terminations included
         start = c["h"] == -1
         self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
         self._stationary, self._horizon = setting.stationary, setting.horizon
@@ -39,12 +44,12 @@ class EmpiricalModel:
             self._layers.append((pair[i:j], c["next"][i:j], count / n[pair[i:j]], n == 0))
 
     def check_horizon(self, horizon: int) -> None:
-        """Raises if the model does not know the transitions of that many steps."""
+        """Raises if the counts have no data for that many steps."""
         if not self._stationary and horizon > self._horizon:
             raise ValueError(f"horizon is {horizon} but these counts are of {self._horizon} steps only.")
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
-        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
+        """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]
         out = total_by(pair, p * V[target], self.n_states * self.n_actions)
         out[unvisited] = V.mean()
@@ -53,7 +58,7 @@ class EmpiricalModel:
         return out
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
-        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
+        """The expectation of a reward on arrival for each state-action pair at step h, (S, A)."""
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]
         out = total_by(pair, p * reward.at(h, pair, target), self.n_states * self.n_actions)
         out[unvisited] = reward.mean(h).reshape(-1)[unvisited]

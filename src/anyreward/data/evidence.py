@@ -1,6 +1,7 @@
-"""How large the evidence of counts can be: what no order of the transitions could have produced is refused.
+"""A check of transfer evidence that comes from outside: values that no data could have produced are refused.
 
-The bounds are derived in `docs/theory.md`, 9. Evidence that is too large would make a certificate too small.
+Evidence (see `Counts`) that is too large would make a certificate too small. The largest possible values are derived in
+`docs/theory.md`, 9.
 """
 
 from __future__ import annotations
@@ -12,7 +13,18 @@ from ..setting import Setting
 
 
 def check_evidence(flows: np.ndarray, evidence: np.ndarray, setting: Setting, merged: bool) -> None:
-    """Raises if no order of these transitions could have given them this evidence: it would make a certificate too small."""
+    """Raises if no order of these transitions could have produced this evidence.
+
+    Parameters
+    ----------
+    flows : ndarray of int, (M, 5)
+        Rows (h, s, a, next, count).
+    evidence : ndarray, (M,)
+        The sum of log(predicted probability) over the observations of each row.
+    setting : Setting
+    merged : bool
+        Whether several runs were added up, each with its own predictions. Only a weaker bound holds then.
+    """
     moves = np.flatnonzero(flows[:, 0] >= 0)
     if not len(moves):
         return
@@ -29,10 +41,11 @@ def check_evidence(flows: np.ndarray, evidence: np.ndarray, setting: Setting, me
 
 
 def _beyond_all(moves: np.ndarray, evidence: np.ndarray, setting: Setting) -> int:
-    """A transition of a pair (s, a) whose evidence over all steps and successors is more than one run can give, or -1.
+    """The first transition of a pair (s, a) whose total evidence exceeds what one run can produce, or -1.
 
-    With M_x = N_x + 1/(2S) and M = n + 1/2, the score of a transition to x is the derivative by N_x of the convex function
-    G(M) = sum_x M_x log(M_x / M), taken at the counts of some earlier time. So all scores together are at most G now less G at 0.
+    With M_x = N_x + 1/(2S) and M = n + 1/2, the score of a transition to x is the derivative by N_x of the convex function G(M) =
+    sum_x M_x log(M_x / M), taken at the counts of some earlier time. So all scores together are at most G at the present counts
+    minus G at 0.
     """
     S, A = setting.n_outcomes, setting.n_actions
     pairs, of = np.unique(moves[:, 1] * A + moves[:, 2], return_inverse=True)
@@ -49,5 +62,5 @@ def _beyond_all(moves: np.ndarray, evidence: np.ndarray, setting: Setting) -> in
 
 
 def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
-    """Sums of the values of each index, as floats even if there are none."""
+    """For each index below `size`, the sum of its values. Always floats, even if there are no values."""
     return np.bincount(index, values, size).astype(float)

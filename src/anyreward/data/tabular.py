@@ -1,4 +1,4 @@
-"""A known Markov decision process with finitely many states and actions, sparse inside."""
+"""`TabularMDP`: a Markov decision process with finitely many states and actions whose transition probabilities are known."""
 
 from __future__ import annotations
 
@@ -16,29 +16,52 @@ if TYPE_CHECKING:
     from ..kernels.simulate import Model
     from ..rewards.forms import ArrivalReward
 
-MOST_ENTRIES = 2**28  # of a table of transitions: two gigabytes
-TOLERANCE = 1e-9  # by how much given probabilities may miss a sum of one; they are then rescaled
+MOST_ENTRIES = 2**28  # the largest transition table: two gigabytes
+TOLERANCE = 1e-9  # how far the sum of given probabilities may be from one; they are then rescaled
 
 
 def check_size(entries: int, name: str) -> None:
-    """Raises, before it is filled, if a table of transitions would have more entries than there is likely to be memory for."""
+    """Raises if a transition table would be too large for memory. Call it before the table is filled."""
     if entries > MOST_ENTRIES:
         raise ValueError(f"{name} would have {entries:,} entries of transitions: at most {MOST_ENTRIES:,} are possible.")
 
 
 class TabularMDP:
-    """A model whose transitions are known, to simulate from and to plan in.
+    """A model whose transition probabilities are known: to simulate, to explore and to plan in.
+
+        mdp = TabularMDP(P, initial=0)                # P: (S, A, S) or (H, S, A, S)
+        atlas = anyreward.explore(mdp, horizon=20, epsilon=2.0)
+        states, actions = mdp.rollout(policy, episodes=100)
 
     Parameters
     ----------
-    P
-        Transition probabilities, (S, A, S) if they do not depend on the step, (H, S, A, S) if they do.
-    initial
-        The state in which every episode starts, or a distribution over states, (S,).
-    reward
-        The model's own reward, optional: (S,), (S, A) or (H, S, A), any finite numbers.
+    P : array_like, (S, A, S) or (H, S, A, S)
+        Transition probabilities; with a first axis H if they depend on the step. Rows have to sum to one up to 1e-9; they are
+        then rescaled.
+    initial : int or array_like, (S,), default 0
+        The state in which every episode starts, or the distribution of the initial state.
+    reward : array_like, optional
+        The model's own reward: (S,), (S, A) or (H, S, A), any finite numbers. Exploration does not need it.
 
-    Inside, only successors of positive probability are kept, as padded lists: see `from_sparse`.
+    Attributes
+    ----------
+    n_states, n_actions : int
+    n_steps : int or None
+        The number of steps for which transitions are given, or None if they do not depend on the step.
+    initial : ndarray, (S,)
+        The distribution of the initial state.
+    reward : ndarray or None
+        The model's own reward.
+    name : str
+        A description for printing.
+    grid : (int, int) or None
+        Rows and columns, if the states are the cells of a grid: for plots.
+    arrows : str or None
+        One character for each action, for plots on a grid.
+
+    Notes
+    -----
+    Only successors of positive probability are stored. If P would be too large, pass lists of successors to `from_sparse`.
     """
 
     def __init__(self, P: ArrayLike, initial: Any = 0, reward: ArrayLike | None = None) -> None:
@@ -47,7 +70,7 @@ class TabularMDP:
             raise ValueError(f"P has shape {P.shape}: it has to be (S, A, S) or (H, S, A, S).")
         _check_rows(P, "P")
         width = int(np.count_nonzero(P, axis=-1).max())
-        # The largest entries first; a stable order, so that the same P always gives the same simulation.
+        # The largest probabilities come first; the sort is stable, so that the same P always gives the same simulation.
         successors = np.argsort(-P, axis=-1, kind="stable")[..., :width]
         self._build(successors, np.take_along_axis(P, successors, axis=-1), initial, reward)
 
@@ -55,7 +78,17 @@ class TabularMDP:
     def from_sparse(
         cls, successors: ArrayLike, probabilities: ArrayLike, initial: Any = 0, reward: ArrayLike | None = None
     ) -> TabularMDP:
-        """A model from padded lists of successors, (S, A, K) or (H, S, A, K); padding has probability 0."""
+        """A model from lists of successors, for models whose dense array P would be too large.
+
+        Parameters
+        ----------
+        successors : array_like of int, (S, A, K) or (H, S, A, K)
+            The possible successors of each state-action pair.
+        probabilities : array_like, of the same shape
+            Their probabilities. Pad shorter lists with entries of probability 0.
+        initial, reward
+            As in `TabularMDP`.
+        """
         successors, probabilities = np.asarray(successors), np.asarray(probabilities, dtype=float)
         if successors.shape != probabilities.shape or successors.ndim not in (3, 4) or 0 in successors.shape:
             raise ValueError(
@@ -77,11 +110,12 @@ class TabularMDP:
         return self
 
     def _build(self, successors: np.ndarray, p: np.ndarray, initial: Any, reward: ArrayLike | None) -> None:
+        """Stores the model. `successors` and `p` are (S, A, K) or (H, S, A, K), in decreasing order of probability."""
         self.n_steps: int | None = p.shape[0] if p.ndim == 4 else None
         p = p / p.sum(-1, keepdims=True)
         if p.ndim == 3:
             p, successors = p[None], successors[None]
-        # Padding repeats the last real successor: rounding in a draw can then never lead where the model cannot go.
+        # Padding repeats the last real successor, so that rounding in a draw can never lead to an impossible successor.
         last = np.take_along_axis(successors, np.maximum((p > 0).sum(-1, keepdims=True) - 1, 0), axis=-1)
         self._successors = np.where(p > 0, successors, last).astype(np.int32)
         self._probabilities = np.ascontiguousarray(p)
@@ -90,10 +124,11 @@ class TabularMDP:
         self.reward = None if reward is None else self._checked_reward(reward)
         self._model: Model | None = None
         self.name = "a known model"
-        self.grid: tuple[int, int] | None = None  # rows and columns, if the states are the fields of a grid: for pictures
-        self.arrows: str | None = None  # how its actions look there
+        self.grid: tuple[int, int] | None = None
+        self.arrows: str | None = None
 
     def _start_law(self, initial: Any) -> np.ndarray:
+        """The distribution of the initial state, (S,), from a state or a distribution."""
         law = np.zeros(self.n_states)
         if np.ndim(initial) == 0:
             s = whole_number(initial, "initial")
@@ -109,6 +144,7 @@ class TabularMDP:
         return law / law.sum()
 
     def _checked_reward(self, reward: ArrayLike) -> np.ndarray:
+        """The model's own reward as an array. Raises if its shape or an entry is wrong."""
         try:
             r = np.asarray(reward, dtype=float)
         except (TypeError, ValueError):
@@ -128,11 +164,11 @@ class TabularMDP:
 
     @property
     def initial_state(self) -> int | None:
-        """The start state, or None if the start is random."""
+        """The initial state, or None if it is random."""
         return int(self.initial.argmax()) if self.initial.max() == 1.0 else None
 
     def digest(self) -> str:
-        """A fingerprint of the transitions and the start."""
+        """A SHA-256 fingerprint of the transition probabilities and the initial distribution."""
         sha = hashlib.sha256(repr((self._probabilities.shape, self.n_steps)).encode())
         for array in (self._successors, self._probabilities, self.initial):
             sha.update(np.ascontiguousarray(array).tobytes())
@@ -146,7 +182,17 @@ class TabularMDP:
         arrival_rewards: bool = False,
         absorbing_states: tuple[int, ...] = (),
     ) -> Setting:
-        """The setting in which this model is explored; says so if the two do not fit."""
+        """The setting in which this model is explored. Raises if the model contradicts it.
+
+        Parameters
+        ----------
+        horizon : int
+        discount : float, default 1.0
+        stationary : bool, default False
+        arrival_rewards : bool, default False
+        absorbing_states : tuple of int, default ()
+            See `Setting`.
+        """
         setting = Setting(
             n_states=self.n_states,
             n_actions=self.n_actions,
@@ -166,7 +212,7 @@ class TabularMDP:
         return setting
 
     def check_horizon(self, horizon: int) -> None:
-        """Raises if the model does not know the transitions of that many steps."""
+        """Raises if the model has no transition probabilities for that many steps."""
         if self.n_steps is not None and horizon > self.n_steps:
             raise ValueError(f"horizon is {horizon} but this model has transitions for {self.n_steps} steps only.")
 
@@ -187,18 +233,18 @@ class TabularMDP:
         return self._model
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
-        """The expectation of V(s') over the successors of each pair at step h: (S,) to (S, A)."""
+        """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
         t = 0 if self.n_steps is None else h
         return np.einsum("sak,sak->sa", self._probabilities[t], V[self._successors[t]])
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
-        """The expectation of a reward on arrival for each pair at step h: (S, A)."""
+        """The expectation of a reward on arrival for each state-action pair at step h, (S, A)."""
         t = 0 if self.n_steps is None else h
         pairs = np.arange(self.n_states * self.n_actions).reshape(self.n_states, self.n_actions, 1)
         return (self._probabilities[t] * reward.at(h, pairs, self._successors[t].astype(np.int64))).sum(-1)
 
     def dense(self) -> np.ndarray:
-        """P as an array, (S, A, S), or (H, S, A, S) if it depends on the step."""
+        """The transition probabilities as a dense array P, (S, A, S), or (H, S, A, S) if they depend on the step."""
         T, S, A, K = self._probabilities.shape
         P = np.zeros((T, S, A, S))
         t, s, a, _ = np.ogrid[:T, :S, :A, :K]
@@ -206,7 +252,9 @@ class TabularMDP:
         return P if self.n_steps is not None else P[0]
 
     def play_each(self, policies: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Plays one episode with each of the policies, (B, H, S) actions in range: states (B, H+1) and actions (B, H)."""
+        """Plays one episode with each of the policies (B, H, S): returns states (B, H+1) and actions (B, H).
+        Nothing is checked.
+        """
         B, H, _ = policies.shape
         states, actions = np.empty((B, H + 1), np.int64), np.empty((B, H), np.int64)
         kernels.simulate.rollout_each(self.model, np.ascontiguousarray(policies, np.int64), rng, states, actions)
@@ -234,10 +282,21 @@ class TabularMDP:
     def rollout(
         self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Plays episodes under an (H, S) policy: states (episodes, H+1) and actions (episodes, H).
+        """Simulates episodes under a policy.
 
-        Every call draws afresh. With a number as `seed` it draws the same each time: certificates are void for episodes that are
-        counted twice. A generator given as `seed` is advanced by exactly the draws of these episodes.
+        Parameters
+        ----------
+        policy : array_like of int, (H, S)
+            The action at each step and state.
+        episodes : int, default 1
+        seed : int, numpy.random.Generator or None, default None
+            None: every call draws different episodes. An int: every call draws the same episodes, so do not count them twice,
+            which would void a certificate. A generator is advanced by exactly the draws of these episodes.
+
+        Returns
+        -------
+        states : ndarray of int, (episodes, H+1)
+        actions : ndarray of int, (episodes, H)
         """
         policy = checked_policy(policy, self.n_states, self.n_actions)
         self.check_horizon(len(policy))
@@ -252,7 +311,7 @@ class TabularMDP:
 
 
 def checked_policy(policy: ArrayLike, S: int, A: int, horizon: int | None = None) -> np.ndarray:
-    """A deterministic policy as (H, S) int64."""
+    """A deterministic policy as (H, S) int64. Raises if the shape or an action is wrong."""
     pi = np.asarray(policy)
     H = pi.shape[0] if horizon is None and pi.ndim else horizon
     if pi.shape != (H, S) or not np.issubdtype(pi.dtype, np.integer):
@@ -264,7 +323,7 @@ def checked_policy(policy: ArrayLike, S: int, A: int, horizon: int | None = None
 
 
 def _check_rows(p: np.ndarray, name: str) -> None:
-    """Whether the last axis holds probabilities."""
+    """Raises if the last axis of an array does not hold probabilities that sum to one."""
     for wrong, what in ((~np.isfinite(p), "not a finite number"), (p < 0, "negative: probabilities cannot be")):
         if wrong.any():
             at = np.argwhere(wrong)[0]
@@ -277,12 +336,13 @@ def _check_rows(p: np.ndarray, name: str) -> None:
 
 
 def _cumulative(p: np.ndarray) -> np.ndarray:
-    """Cumulative sums that reach exactly 1 at the last positive entry."""
+    """Cumulative sums along the last axis that reach exactly 1 at the last positive entry."""
     cumulative = np.cumsum(p, axis=-1)
-    tail = np.flip(np.cumsum(np.flip(p, -1), axis=-1), -1) - p  # what comes after an entry
+    tail = np.flip(np.cumsum(np.flip(p, -1), axis=-1), -1) - p  # the mass after each entry
     cumulative[(tail <= 0) & (cumulative > 0)] = 1.0
     return np.minimum(cumulative, 1.0)
 
 
 def _at(index: Any) -> str:
+    """An index as it is written in Python: "[0, 3]"."""
     return "[" + ", ".join(str(int(i)) for i in index) + "]"
