@@ -1,11 +1,16 @@
 """Rewards written as expressions, such as `state == 30` or `0.5 * (action == 1) + 0.1 * step / horizon`.
 
-What may be said: the names state (or s), action (a), step (h), next, horizon, states and actions (how many there are); numbers;
-+ - * / // % **; comparisons, also chained and with `in (1, 2, 3)`; and, or, not; `x if condition else y`; abs, min, max, floor,
-sqrt, exp, log. Truth counts as 1. An expression with `next`, where a transition arrives, is a reward on arrival.
+An expression may contain
 
-An expression is parsed and then computed by this module from arrays; it is never run as Python, and no name but these means
-anything.
+- the names state (or s), action (a), step (h), next (the successor), and the sizes horizon, states and actions;
+- numbers, and the operators + - * / // % **;
+- comparisons, also chained ones and `in (1, 2, 3)`; and, or, not; `x if condition else y`;
+- the functions abs, min, max, floor, sqrt, exp and log.
+
+True counts as 1 and false as 0. An expression that contains `next` is a reward on arrival.
+
+An expression is parsed and then evaluated on arrays by this module. It is never run as Python code, and names other than those
+above are refused.
 """
 
 from __future__ import annotations
@@ -21,8 +26,9 @@ import numpy as np
 
 from ..setting import shown
 
-MOST_WORK = 1e9  # values times parts
-LONGEST, DEEPEST, MOST_CELLS = 2_000, 60, 10**8
+# Limits that keep an expression from using too much time or memory.
+MOST_WORK = 1e9  # number of values times number of nodes in the syntax tree
+LONGEST, DEEPEST, MOST_CELLS = 2_000, 60, 10**8  # characters; levels of nesting; values
 EXAMPLE = "for example 'state == 30'"
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -55,7 +61,7 @@ NAMES = {"s": "state", "a": "action", "h": "step"}
 
 
 def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndarray:
-    """The reward that an expression describes: (H, S, A), or (H, S, A, S) if it looks at `next`."""
+    """The reward that an expression describes, as an array: (H, S, A), or (H, S, A, S) if it contains `next`."""
     S, A, H = n_states, n_actions, horizon
     tree = _parse(text)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -78,11 +84,12 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
 
 
 def _parse(text: str) -> ast.Expression:
+    """The syntax tree of an expression. Raises if the expression is not one, too long or too deeply nested."""
     if len(text) > LONGEST:
         raise ValueError(f"the reward expression has {len(text)} characters: up to {LONGEST} are read. Give it as a table.")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about style, such as 1if: it is one number and a word
+            warnings.simplefilter("ignore")  # Python warns about style, such as a missing space in "1if"
             tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as problem:
         raise ValueError(f"the reward {shown(text)} is not an expression ({problem.msg}): write one, {EXAMPLE}.") from None
@@ -94,6 +101,7 @@ def _parse(text: str) -> ast.Expression:
 
 
 def _depth(tree: ast.AST) -> int:
+    """The depth of a syntax tree."""
     deepest, stack = 0, [(tree, 0)]
     while stack:
         node, depth = stack.pop()
@@ -103,7 +111,7 @@ def _depth(tree: ast.AST) -> int:
 
 
 def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
-    """The value of a part of an expression: an array that broadcasts."""
+    """The value of a part of an expression: an array that broadcasts to the shape of the reward."""
 
     def of(part: ast.expr) -> Any:
         return _value(part, names, text)
@@ -141,13 +149,16 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
                     f"the reward {shown(text)} calls {name} with {len(args)} arguments, which is not how many it takes."
                 )
             first = function(np.float64(1) * of(args[0])) if least == 1 else np.float64(1) * of(args[0])
-            return reduce(lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first)  # one at a time: small
+            return reduce(
+                lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first
+            )  # one argument at a time, to save memory
     raise ValueError(
         f"the reward {shown(text)} has a part that rewards cannot have ({type(node).__name__}): write one {EXAMPLE}."
     )
 
 
 def _number(number: float, text: str) -> np.float64:
+    """A number of an expression as a float."""
     try:
         return np.float64(number)
     except OverflowError:
@@ -155,7 +166,7 @@ def _number(number: float, text: str) -> np.float64:
 
 
 def _chain(left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr], of: Callable[[ast.expr], Any], text: str) -> Any:
-    """a < b < c, and a in (1, 2)."""
+    """The value of a comparison: a < b < c, or a in (1, 2)."""
     result: Any = True
     here = of(left)
     for op, right in zip(ops, rights, strict=True):

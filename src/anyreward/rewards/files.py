@@ -1,4 +1,4 @@
-"""Rewards from files: CSV, JSON or NumPy arrays. Nothing in them is executed, and what they say is checked."""
+"""Rewards from CSV, JSON and NumPy files. Nothing in a file is executed, and all of its contents are checked."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from ..setting import Setting
 from .forms import Reward
 
 ENDINGS = (".csv", ".json", ".npy")
-MOST_ROWS = 10**7
-MOST_TEXT, MOST_BYTES = 2**25, 2**31  # bytes of CSV and JSON, which take far more memory once they are read, and of arrays
+MOST_ROWS = 10**7  # of a table on arrival
+# The largest files in bytes: of CSV and JSON, which need much more memory once they are parsed, and of arrays.
+MOST_TEXT, MOST_BYTES = 2**25, 2**31
 COLUMNS = ("h", "s", "a", "next", "reward")
 
 
 def read_reward(source: str, setting: Setting) -> Reward:
-    """A reward from a file, by its ending, or from an expression, if it has none of these.
+    """A reward from a file, chosen by its ending; a text with another ending is returned unchanged, as an expression.
 
-    `.npy` holds an array, (S,), (S, A), (H, S, A) or on arrival. `.json` holds the same as nested lists, or an object of
-    columns, or a list of objects. `.csv` has a header with the columns reward and any of h, s, a and next: a reward of what is
-    named, the same for all that is not a column, and 0 for what has no line.
+    - `.npy` holds an array: (S,), (S, A) or (H, S, A), or one on arrival, (S, A, S) or (H, S, A, S).
+    - `.json` holds the same as nested lists, or a table: an object of columns, or a list of objects.
+    - `.csv` holds a table with a header.
+
+    A table has the column `reward` and any of `h`, `s`, `a` and `next`. A row sets the reward of what it names, for all values of
+    the columns that are missing. Whatever no row names pays 0.
     """
     path = Path(source)
     if path.suffix.lower() not in ENDINGS:
@@ -34,7 +38,7 @@ def read_reward(source: str, setting: Setting) -> Reward:
     content = read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed")
     match path.suffix.lower():
         case ".npy":
-            with np.errstate(all="ignore"):  # what is no number as a float is refused with its place, by the range check
+            with np.errstate(all="ignore"):  # overflow gives inf, which the range check refuses with its position
                 return array_from(path, content).astype(float)
         case ".json":
             return _from_json(path, content, setting)
@@ -43,7 +47,7 @@ def read_reward(source: str, setting: Setting) -> Reward:
 
 
 def array_from(path: Path, content: bytes) -> np.ndarray:
-    """The array of numbers that a .npy file holds."""
+    """The array of numbers in the contents of a .npy file."""
     try:
         stream = io.BytesIO(content)
         version = np.lib.format.read_magic(stream)
@@ -57,6 +61,7 @@ def array_from(path: Path, content: bytes) -> np.ndarray:
 
 
 def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:
+    """A reward from the contents of a JSON file."""
     try:
         data = json.loads(content)
     except (ValueError, RecursionError):
@@ -77,6 +82,7 @@ def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:
 
 
 def _from_csv(path: Path, content: bytes, setting: Setting) -> Reward:
+    """A reward from the contents of a CSV file."""
     try:
         reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         numbered = [(reader.line_num, row) for row in reader if row]
@@ -95,7 +101,7 @@ def _from_csv(path: Path, content: bytes, setting: Setting) -> Reward:
 
 
 def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
-    """A reward from columns: dense over (h, s, a), or a sparse table on arrival."""
+    """A reward from columns: an array (H, S, A), or a sparse table on arrival if there is a column `next`."""
     unknown = [name for name in columns if name not in COLUMNS]
     if unknown or "reward" not in columns:
         wrong = f"has the column {str(unknown[0])[:40]!r}" if unknown else "has no column 'reward'"
@@ -129,7 +135,7 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
 
 
 def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
-    """A sparse table on arrival with s and a, repeated over those that were no columns."""
+    """A sparse table on arrival with columns s and a, whose rows are repeated over all states or actions if one was missing."""
     lacking = [size for name, size in (("s", setting.n_states), ("a", setting.n_actions)) if name not in table]
     if np.prod([len(table["reward"]), *lacking], dtype=float) > MOST_ROWS:
         raise ValueError(f"{path} has too many transitions without columns s and a: name the states and actions that pay.")
@@ -142,6 +148,7 @@ def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[
 
 
 def _number(path: Path, name: str, i: int, value: Any) -> float:
+    """An entry of a table as a float."""
     try:
         if isinstance(value, bool | list | dict) or value is None:
             raise ValueError

@@ -1,10 +1,20 @@
-"""Rewards: of a state, of a pair, of a step and a pair, or of a transition.
+"""The forms in which a reward can be given, turned into arrays.
 
-A reward is given as an array (S,), (S, A) or (H, S, A), or as a function (h, s, a) -> float. A reward *on arrival* depends on the
-successor as well: an array (S, A, S) or (H, S, A, S), a function (h, s, a, s_next) -> float, or a sparse table, a mapping of
-columns `s`, `a`, `next`, `reward` and, if it depends on the step, `h`; transitions that it does not name pay 0. (An array whose
-shape could be read both ways, when H = S = A, is taken as (H, S, A).) A text is an expression (`expressions`) or the
-name of a file (`reward_files`).
+A reward of step, state and action is one of
+
+- an array (S,), (S, A) or (H, S, A);
+- a function (h, s, a) -> float;
+- a text: an expression such as `"state == 30"` (`expressions`), or the name of a file (`files`).
+
+A reward *on arrival* depends on the successor s' of a transition as well. It is one of
+
+- an array (S, A, S) or (H, S, A, S);
+- a function (h, s, a, s_next) -> float;
+- a sparse table: a mapping with columns `s`, `a`, `next`, `reward` and, if it depends on the step, `h`. Transitions that it does
+  not name pay 0;
+- an expression that contains `next`, or a file with a column `next`.
+
+If H = S = A, an array of shape (S, A, S) = (H, S, A) is taken as (H, S, A).
 """
 
 from __future__ import annotations
@@ -19,24 +29,34 @@ import numpy as np
 from ..setting import Setting, shown
 
 Reward = Any  # one of the forms above
-MOST_CALLS = 10**8
+MOST_CALLS = 10**8  # of a reward function
 
 
 @dataclass(frozen=True)
 class ArrivalReward:
-    """r(h, s, a, s') as a sparse table: for each pair of each step, the successors that pay something.
+    """A reward on arrival, r(h, s, a, s'), as a sparse table: for each step, state and action, the successors that pay something.
 
-    T is 1 if it does not depend on the step. The entries of pair i = (t S + s) A + a are those from pointer[i] to pointer[i + 1],
-    by increasing successor; a successor that is not among them pays 0.
+    Let T be H, or 1 if the reward does not depend on the step. The entries of state-action pair i = (t S + s) A + a are at the
+    positions pointer[i], ..., pointer[i + 1] - 1, ordered by successor. A successor that is not among them pays 0.
+
+    Attributes
+    ----------
+    shape : (int, int, int, int)
+        (T, S, A, H).
+    pointer : ndarray of int64, (T * S * A + 1,)
+    target : ndarray of int64, (M,)
+        The successor of each entry.
+    pay : ndarray of float64, (M,)
+        The reward of each entry.
     """
 
-    shape: tuple[int, int, int, int]  # (T, S, A, H)
-    pointer: np.ndarray  # (T * S * A + 1,) int64
-    target: np.ndarray  # (M,) int64
-    pay: np.ndarray  # (M,) float64
+    shape: tuple[int, int, int, int]
+    pointer: np.ndarray
+    target: np.ndarray
+    pay: np.ndarray
 
     def at(self, h: int, pairs: np.ndarray, successors: np.ndarray) -> np.ndarray:
-        """What transitions of step h pay; a pair is s A + a."""
+        """The rewards of transitions at step h, in the shape of `successors`; a state-action pair is given as s A + a."""
         T, S, A, _ = self.shape
         keys = np.repeat(np.arange(T * S * A), np.diff(self.pointer)) * S + self.target
         wanted = (min(h, T - 1) * S * A + pairs) * S + successors
@@ -44,20 +64,20 @@ class ArrivalReward:
         return np.where(keys[place] == wanted, self.pay[place], 0.0) if len(keys) else np.zeros(np.shape(wanted))
 
     def mean(self, h: int) -> np.ndarray:
-        """What a uniformly drawn successor pays, (S, A)."""
+        """The mean reward of a uniformly drawn successor at step h, (S, A)."""
         T, S, A, _ = self.shape
         t = min(h, T - 1)
         sums = np.add.reduceat(np.append(self.pay, 0.0), self.pointer[:-1]) * (np.diff(self.pointer) > 0)
         return sums.reshape(T, S, A)[t] / S
 
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the most that any transition of a step pays, (H,) each."""
+        """The smallest and the largest reward of any transition at each step, (H,) each."""
         T, S, A, H = self.shape
         step = np.repeat(np.arange(T * S * A), np.diff(self.pointer)) // (S * A)
         low, high = np.full(T, np.inf), np.full(T, -np.inf)
         np.minimum.at(low, step, self.pay)
         np.maximum.at(high, step, self.pay)
-        named = np.bincount(step, minlength=T) == S * A * S  # else some transition pays 0
+        named = np.bincount(step, minlength=T) == S * A * S  # otherwise some transition pays 0
         low, high = np.where(named, low, np.minimum(low, 0.0)), np.where(named, high, np.maximum(high, 0.0))
         steps = np.minimum(np.arange(H), T - 1)
         return low[steps], high[steps]
@@ -66,7 +86,17 @@ class ArrivalReward:
 def as_reward(
     reward: Reward, n_states: int, n_actions: int, horizon: int, within: tuple[float, float] | None = None
 ) -> np.ndarray | ArrivalReward:
-    """A reward as (H, S, A), or on arrival, checked to lie within a range if one is given. An array is not copied."""
+    """A reward of any form as an array (H, S, A), or as an `ArrivalReward`.
+
+    Parameters
+    ----------
+    reward : array_like, callable, mapping, str or ArrivalReward
+        See the module's docstring. An array is not copied.
+    n_states, n_actions, horizon : int
+        S, A and H.
+    within : (float, float), optional
+        The range in which all values have to lie.
+    """
     S, A, H = n_states, n_actions, horizon
     if isinstance(reward, ArrivalReward):
         return reward
@@ -104,10 +134,11 @@ def as_reward(
 
 
 def reward_of_setting(reward: Reward, setting: Setting, within: tuple[float, float] | None = None) -> np.ndarray | ArrivalReward:
-    """A reward for everything that can be reached in a setting, n_outcomes in all.
+    """A reward of any form for all outcomes of a setting: (H, n_outcomes, A), or an `ArrivalReward`.
 
-    Where to end in a state is an outcome of its own (`terminal="outcome"`), a reward of the states alone goes on paying in an
-    episode that has ended what it pays in the state in which it ended. An array or a table of all outcomes may say otherwise.
+    With `terminal="outcome"` there are twice as many outcomes as states. A reward that is given for the states alone then
+    continues to pay, after an episode has terminated, what it pays in the state in which it terminated. To have it otherwise,
+    give an array or a table of all outcomes.
     """
     S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
     if N == S or isinstance(reward, ArrivalReward):
@@ -138,13 +169,15 @@ def reward_of_setting(reward: Reward, setting: Setting, within: tuple[float, flo
 
 
 def _shape(values: Any) -> tuple[int, ...]:
+    """The shape of an array or of nested lists, or () if the lists are ragged."""
     try:
         return np.shape(values)
-    except ValueError:  # of no shape
+    except ValueError:  # ragged lists have no shape
         return ()
 
 
 def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
+    """The values of a reward function as an array, (H, S, A) or (H, S, A, S)."""
     shape = (H, S, A, S) if _takes(reward) == 4 else (H, S, A)
     if np.prod(shape, dtype=float) > MOST_CALLS:
         raise ValueError(f"reward is a function of {len(shape)} arguments with too many values, {shape}: give it as a table.")
@@ -156,10 +189,10 @@ def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
 
 
 def _takes(reward: Any) -> int:
-    """Whether a function is one of (h, s, a) or of (h, s, a, s_next): parameters with a default do not count."""
+    """The number of arguments of a reward function: 3 for (h, s, a), 4 for (h, s, a, s_next). Defaults do not count."""
     try:
         signature = inspect.signature(reward)
-    except (TypeError, ValueError):  # some built-in functions do not tell
+    except (TypeError, ValueError):  # some built-in functions have no signature
         return 3
     for arguments in (3, 4):
         try:
@@ -171,6 +204,7 @@ def _takes(reward: Any) -> int:
 
 
 def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[float, float] | None) -> ArrivalReward:
+    """A reward on arrival from a sparse table, checked."""
     missing = [name for name in ("s", "a", "next", "reward") if name not in table]
     if missing:
         raise ValueError(
@@ -203,6 +237,7 @@ def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[
 
 
 def _check_range(r: np.ndarray, within: tuple[float, float] | None) -> None:
+    """Raises if a value is not finite or outside the range."""
     low, high = (-np.inf, np.inf) if within is None else within
     wrong = np.argwhere(~(np.isfinite(r) & (r >= low) & (r <= high)))
     if len(wrong):

@@ -1,4 +1,4 @@
-"""What an environment paid, kept beside the counts: its own reward, to plan for like any other."""
+"""The rewards that an environment paid during exploration, so that its own reward can be planned for (`Atlas.plan_own`)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ from .._checks import checked_array
 from ..setting import Setting
 from .forms import ArrivalReward
 
-FALSE_ALARM = 1e-6  # the probability that data are said to contradict an assumption that is true
-DAMAGED = "the table of observed rewards is"
-PAID = ("payments", "paid", "least", "most")  # of each transition: how often, in all, the least and the most
+FALSE_ALARM = 1e-6  # the probability of refusing an assumption that is true
+DAMAGED = "the table of observed rewards is"  # the beginning of error messages about a damaged file
+PAID = ("payments", "paid", "least", "most")  # columns of a file: number of rewards, sum, smallest, largest
 
 
 class Bracket(NamedTuple):
-    """A reward that is known to lie between two others: at least, on average and at most, each to be added to `base`."""
+    """A reward that is only known to lie between bounds: a lower bound, an estimate and an upper bound.
+
+    Each of the three is a reward (H, S, A), or on arrival, to which the constant `base` is added at every step.
+    """
 
     least: np.ndarray | ArrivalReward
     average: np.ndarray | ArrivalReward
     most: np.ndarray | ArrivalReward
-    base: tuple[float, float, float]  # what each of the three pays at every step beside that
+    base: tuple[float, float, float]
 
 
 class Paid:
-    """Rewards that were observed, by (h, s, a, s').
+    """Observed rewards, by transition (h, s, a, s'): how many, their sum, the smallest and the largest.
 
-    `pooled` says that the steps were not kept apart, as by earlier versions where transitions were pooled: h is then 0.
+    Parameters
+    ----------
+    pooled : bool, default False
+        Whether the rewards of all steps were added up, with h = 0. Earlier versions did so in stationary settings.
     """
 
     def __init__(self, pooled: bool = False) -> None:
@@ -37,7 +43,7 @@ class Paid:
         self._table: dict[tuple[int, int, int, int], list[float]] = {}
 
     def add(self, h: int, s: int, a: int, s_next: int, reward: float) -> None:
-        """Takes in one payment, a finite number."""
+        """Records one observed reward, a finite number."""
         entry = self._table.get((h, s, a, s_next))
         if entry is None:
             self._table[h, s, a, s_next] = [1, reward, reward, reward]
@@ -50,16 +56,20 @@ class Paid:
             entry[3] = reward
 
     def __len__(self) -> int:
+        """The number of different transitions with observed rewards."""
         return len(self._table)
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the most that was ever paid, and 0, which is paid after the end."""
+        """The smallest and the largest reward, 0 included, since 0 is paid after an episode has terminated."""
         least = min((entry[2] for entry in self._table.values()), default=0.0)
         return min(0.0, least), max(0.0, max((entry[3] for entry in self._table.values()), default=0.0))
 
     def contradiction(self, stationary_rewards: bool = False) -> tuple[int, ...] | None:
-        """A transition (h, s, a, s') that was seen to pay different rewards; with `stationary_rewards`, at whatever steps."""
+        """A transition (h, s, a, s') that paid different rewards, or None.
+
+        With `stationary_rewards`, rewards that differ between steps count as different too.
+        """
         before: dict[tuple[int, ...], float] = {}
         for key, entry in self._table.items():
             same = key[1:] if stationary_rewards else key
@@ -68,10 +78,10 @@ class Paid:
         return None
 
     def drift(self, setting: Setting, within: tuple[float, float]) -> tuple[int, ...] | None:
-        """A transition (s, a, s') whose mean payment cannot be the same at every step, if there is one.
+        """A transition (s, a, s') whose mean reward cannot be the same at every step, or None.
 
-        The KL intervals of its steps have no number in common. If rewards do not depend on the step, that happens to any
-        transition at any time with probability at most `FALSE_ALARM`.
+        The KL confidence intervals for its steps then have no number in common. If rewards do not depend on the step, the
+        probability that this ever happens to any transition is at most `FALSE_ALARM`.
         """
         laws = setting.horizon * setting.n_states * setting.n_actions * setting.n_outcomes
         ends: dict[tuple[int, ...], tuple[float, float]] = {}
@@ -84,10 +94,20 @@ class Paid:
     def deterministic(
         self, setting: Setting, stays: np.ndarray, within: tuple[float, float], stationary_rewards: bool
     ) -> Bracket:
-        """What each transition pays if it always pays the same: known where it was seen, anything within a range elsewhere.
+        """Bounds on the reward of each transition if rewards are deterministic.
 
-        With `stationary_rewards` it pays the same at every step. Staying where an episode has ended (`stays`) pays 0. On average,
-        what was never seen is taken to pay the least.
+        A transition that was observed pays what it paid; one that was not may pay anything within the range, and the estimate is
+        the lower end of the range. Absorbing outcomes (`stays`) pay 0.
+
+        Parameters
+        ----------
+        setting : Setting
+        stays : ndarray of int
+            The absorbing outcomes, `Counts.stays`.
+        within : (float, float)
+            The range of the rewards.
+        stationary_rewards : bool
+            Whether a transition pays the same at every step.
         """
         table: dict[tuple[int, ...], tuple[float, float, float]] = {}
         for (h, *key), entry in self._table.items():
@@ -97,12 +117,26 @@ class Paid:
     def random(
         self, setting: Setting, stays: np.ndarray, within: tuple[float, float], stationary_rewards: bool, delta: float
     ) -> Bracket:
-        """The mean of what is paid, if rewards are random: within a KL interval of the average, anything where nothing was seen.
+        """Bounds on the mean rewards if rewards are random.
 
-        All means lie between the two ends at once, at all times, with probability 1 - delta (`docs/theory.md`, 8), which they
-        share. They are those of each (h, s, a). With `stationary_rewards` they are those of (s, a), if the transitions do not
-        depend on the step either; if they may, those of (s, a, s'), since where a step leads then changes what it pays on
-        average.
+        Each mean lies in a KL confidence interval around the average of its observed rewards, or anywhere in the range if there
+        are none. All intervals hold at once, at all times, with probability at least 1 - delta, which they share
+        (`docs/theory.md`, 8).
+
+        The means are those of each (h, s, a). With `stationary_rewards` they are those of (s, a) if the transitions are
+        stationary too; otherwise those of (s, a, s'), because the distribution of the successor then changes with the step, and
+        the mean of (s, a) with it.
+
+        Parameters
+        ----------
+        setting : Setting
+        stays : ndarray of int
+            The absorbing outcomes, which pay 0.
+        within : (float, float)
+            The range of the rewards.
+        stationary_rewards : bool
+            Whether the mean reward of a transition is the same at every step.
+        delta : float
         """
         low, high = within
         steps = 1 if stationary_rewards else setting.horizon
@@ -126,9 +160,15 @@ class Paid:
         return Bracket(least, average, most, (0.0, 0.0, 0.0))
 
     def columns(self, edges: list[np.ndarray], pooled: bool) -> dict[str, np.ndarray]:
-        """What was paid on transitions, columns h, s, a and next, over all steps if these are pooled: the columns `PAID`.
+        """The observed rewards of given transitions, as the columns `PAID`, for readers of the table of counts; 0 where there are
+        none.
 
-        0 where nothing was. For whoever reads the table of counts; `arrays` has everything.
+        Parameters
+        ----------
+        edges : list of ndarray
+            The columns h, s, a and next of the transitions.
+        pooled : bool
+            Whether to add up the rewards of all steps.
         """
         table = self._table
         if pooled:
@@ -141,13 +181,13 @@ class Paid:
         return dict(zip(PAID, np.array(rows, dtype=float).reshape(-1, 4).T, strict=True))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything, for `from_arrays`: keys (M, 4) and values (M, 4)."""
+        """All observed rewards as arrays, for `from_arrays`: keys (M, 4) and values (M, 4)."""
         keys = np.array(list(self._table), dtype=np.int64).reshape(-1, 4)
         return {"keys": keys, "values": np.array(list(self._table.values()), dtype=float).reshape(-1, 4)}
 
     @classmethod
     def from_arrays(cls, keys: np.ndarray, values: np.ndarray, setting: Setting, pooled: bool = False) -> Paid:
-        """What `arrays` gave. What cannot be that is refused."""
+        """The observed rewards that `arrays` returned. Arrays that cannot be such are refused."""
         S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
         keys = checked_array(keys, np.int64, (None, 4), DAMAGED, 0, np.array([H, S, A, S]) - 1)
         values = checked_array(values, float, keys.shape, DAMAGED)
@@ -157,15 +197,16 @@ class Paid:
 
     @classmethod
     def from_columns(cls, columns: dict[str, Any], pooled: bool = False) -> Paid:
-        """What an earlier version kept beside the transitions h, s, a and next."""
+        """Observed rewards from the columns that earlier versions saved beside the transitions h, s, a and next."""
         values = np.stack([np.asarray(columns[name], dtype=float) for name in PAID], axis=1)
         keys = np.stack([np.asarray(columns[name], dtype=np.int64) for name in ("h", "s", "a", "next")], axis=1)
-        if (values[keys[:, 0] < 0] != 0).any():  # nothing is paid for a start
+        if (values[keys[:, 0] < 0] != 0).any():  # initial states pay nothing
             raise ValueError(f"{DAMAGED} damaged.")
         return cls._checked(keys[keys[:, 0] >= 0], values[keys[:, 0] >= 0], pooled)
 
     @classmethod
     def _checked(cls, keys: np.ndarray, values: np.ndarray, pooled: bool = False) -> Paid:
+        """Observed rewards from keys (M, 4) and values (M, 4). Raises if the values of a row contradict each other."""
         times, paid, least, most = values.T
         right = np.isfinite(values).all() and (times >= 0).all() and (times == np.floor(times)).all() and (least <= most).all()
         slack = 1e-9 * times * np.maximum(np.abs(least), np.abs(most))
@@ -178,7 +219,16 @@ class Paid:
         return self
 
     def check(self, counts: dict[str, np.ndarray], pooled: bool, stays: np.ndarray) -> None:
-        """Raises if more was paid for than happened, or after an end; `counts` are the columns of the transitions."""
+        """Raises if there are more rewards than transitions, or rewards after a termination.
+
+        Parameters
+        ----------
+        counts : dict of str to ndarray
+            The columns of the counts, with h = 0 for all transitions if `pooled`.
+        pooled : bool
+        stays : ndarray of int
+            The absorbing outcomes.
+        """
         if {key[1] for key in self._table} & set(stays.tolist()):
             raise ValueError("the table of observed rewards has some that were paid after an end.")
         happened = dict(
@@ -196,11 +246,13 @@ class Paid:
             raise ValueError("the table of observed rewards is not that of its counts.")
 
     def _merge(self, key: tuple[int, int, int, int], entry: list[float]) -> None:
+        """Adds an entry (number, sum, smallest, largest) to that of a transition."""
         times, paid, least, most = entry
         mine = self._table.get(key, [0, 0.0, least, most])
         self._table[key] = [mine[0] + times, mine[1] + paid, min(mine[2], least), max(mine[3], most)]
 
     def __add__(self, other: Paid) -> Paid:
+        """The observed rewards of both; pooled over the steps if one of them is."""
         total = Paid(self.pooled or other.pooled)
         for part in (self, other):
             for (h, *key), entry in part._table.items():
@@ -210,11 +262,11 @@ class Paid:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Paid) and (self.pooled, self._table) == (other.pooled, other._table)
 
-    __hash__ = None  # type: ignore[assignment]  # it grows
+    __hash__ = None  # type: ignore[assignment]  # it is mutable
 
 
 def _mean_within(n: float, paid: float, within: tuple[float, float], level: float) -> tuple[float, float, float]:
-    """The mean of n payments, at least, on average and at most."""
+    """A lower confidence bound on the mean of n rewards with sum `paid`, their average, and an upper confidence bound."""
     low, high = within
     average = min(high, max(low, paid / n))
     ends = kernels.radii.kl_interval((average - low) / (high - low), float(n), level)
@@ -228,12 +280,16 @@ def _on_arrival(
     within: tuple[float, float],
     steps: int,
 ) -> Bracket:
-    """Rewards on arrival from (h, s, a, s') and what it pays at least, on average and at most; all others pay within a range."""
+    """Bounds for a reward on arrival.
+
+    `table` maps (h, s, a, s') to a lower bound, an estimate and an upper bound. Transitions that are not in it may pay anything
+    within the range, and absorbing outcomes pay 0.
+    """
     low, high = within
     S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
     h, s, a = (index.reshape(-1) for index in np.meshgrid(np.arange(steps), stays, np.arange(A), indexing="ij"))
     keys = np.concatenate([np.array(list(table), dtype=np.int64).reshape(-1, 4), np.column_stack([h, s, a, s])])
-    values = np.concatenate([np.array(list(table.values())).reshape(-1, 3), np.zeros((len(h), 3))])  # staying pays nothing
+    values = np.concatenate([np.array(list(table.values())).reshape(-1, 3), np.zeros((len(h), 3))])  # absorbing outcomes pay 0
     pair = (keys[:, 0] * S + keys[:, 1]) * A + keys[:, 2]
     order = np.lexsort((keys[:, 3], pair))
     pointer = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=steps * S * A))]).astype(np.int64)
