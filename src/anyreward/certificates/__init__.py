@@ -1,1 +1,10 @@
-"""What can be certified from counts: thresholds, bounds, certificates, intervals for one reward."""
+"""Certificates: what the data prove about plans made from them, and with which probability.
+
+===============  ===================================================================================================
+`certificate`    `Certificate` and `certify`: an accuracy epsilon, with its assumptions, that can be checked again
+`bounds`         the error bounds that epsilon comes from: `TightBound` and `PaperBound`
+`thresholds`     the paper's confidence thresholds, with the event on which they hold
+`error_index`    the backward recursion of an error bound on counts, with its greedy policy
+`intervals`      robust planning: lower and upper values of one reward over all models that the data allow
+===============  ===================================================================================================
+"""

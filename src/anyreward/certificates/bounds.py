@@ -1,12 +1,15 @@
-"""Error bounds: functions of counts that no value error exceeds, with probability at least 1 - delta.
+"""Error bounds: upper bounds, computed from counts, on how wrong the empirical model can be about any policy and reward.
 
-Every bound Phi(counts, delta) here means the same: on one event of probability at least 1 - delta, at all times, for all
-policies and all rewards in [0, 1] at once, the value from the start in the empirical model is within Phi of the true one.
+Two bounds are available by name (`bounds="tight"` or `bounds="paper"`):
 
 =======  =====================  =================================================================================
-paper    `PaperBound`           Lemma 1 of the paper: square roots of KL radii, added up along the way
-tight    `TightBound`           square roots of added-up KL radii, radii that adapt to the support (`docs/theory.md`)
+tight    `TightBound`           square roots of summed KL radii, with radii that adapt to the support (`docs/theory.md`)
+paper    `PaperBound`           Lemma 1 of the paper: a sum of square roots of KL radii along the way
 =======  =====================  =================================================================================
+
+**What they guarantee.** Every bound Phi(counts, delta) means the same: on one event of probability at least 1 - delta, at all
+times, for all policies and all rewards in [0, 1] at once, the value from the start in the empirical model is within Phi of the
+true value.
 """
 
 from __future__ import annotations
@@ -24,96 +27,109 @@ from .error_index import ErrorIndex
 from .thresholds import paper_beta, paper_rule
 
 THRESHOLDS = ("paper", "support")
-SEARCH = (20, 12)  # scales of multipliers that are tried, each half the one before; steps of refinement from the best
+SEARCH = (20, 12)  # how many scales of multipliers are tried, each half the previous one; steps of refinement from the best one
 
 
 class Bound(Protocol):
-    """An error bound: a function of counts and delta."""
+    """The interface of an error bound. Write a class with these methods to use a bound of your own."""
 
     name: ClassVar[str]
 
     def __call__(self, counts: Counts, delta: float) -> float:
-        """The bound Phi."""
+        """The error bound Phi."""
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
-        """For each row of the table, a radius within which KL(p_hat, p) lies on the event of the bound; 0 without data.
+        """For each row of the table of counts, a radius c such that KL(p_hat, p) <= c on the event of the bound; 0 without data.
 
-        With `last_step`, on an event that covers the laws of the last step as well, which only rewards on arrival need.
+        With `last_step`, the event also covers the distributions of the last step, which only rewards on arrival need.
         """
 
     def most_successors(self, setting: Setting) -> int:
-        """How many successors a pair can have at most."""
+        """The largest possible number of successors of a state-action pair."""
 
     def check(self, counts: Counts) -> None:
-        """Raises if the counts contradict what the bound assumes."""
+        """Raises if the counts contradict an assumption of the bound."""
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
-        """What it takes for granted beyond the setting, in sentences."""
+        """What the bound assumes in addition to the setting, as phrases for printing."""
 
 
 def before_the_start(counts: Counts) -> float:
-    """The largest value there is, as long as it is not known what can be played in the start state; else 0.
+    """sigma_H, the largest possible value, as long as the legal actions of the initial state are unknown; otherwise 0.
 
-    The reward of the first step has no error once the action is known that a policy plays: that of the start state, whose illegal
-    actions show when it is first met.
+    The reward of the first step has no error once it is known which action a policy takes there. In a setting with `hidden_masks`
+    that is unknown until the initial state has been visited.
     """
     start = counts.setting.initial_state
     return float(counts.setting.sigma[-1]) if start is not None and counts.is_unsure(start) else 0.0
 
 
 def rounded_up(value: float, counts: Counts) -> float:
-    """`value` to the safe side of all rounding in a backward pass.
+    """`value` enlarged so that it is an upper bound in spite of all rounding in a backward pass.
 
-    Every term of such a recursion is positive, so each rounding changes the result by a factor within 1 +- 2^-53; along a
-    path there are fewer than (K + 32)(H + 1) of them for rows of up to K successors.
+    Every term of such a recursion is positive, so each rounding changes the result by a factor within 1 +- 2^-53. Along a path
+    there are fewer than (K + 32)(H + 1) roundings, for rows of up to K successors.
     """
     return value * (1 + 2 * (counts.widest + 32) * (counts.setting.horizon + 1) * 2.0**-53)
 
 
 @dataclass(frozen=True)
 class PaperBound:
-    """The paper's E-bar at the start, on the event of `confidence.paper_beta`.
+    """The paper's error bound at the start, E-bar, on the event of `certificates.thresholds`.
 
-    `clip=False` leaves out the minimum with the trivial bound, as the paper does for its figures: larger, and valid as well.
+    Parameters
+    ----------
+    clip : bool, default True
+        False leaves out the minimum with the trivial bound at each step, as the paper does for its figures. The result is larger,
+        and valid as well.
     """
 
     name: ClassVar[str] = "paper"
     clip: bool = True
 
     def __call__(self, counts: Counts, delta: float) -> float:
+        """The error bound Phi."""
         value = ErrorIndex(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
         return max(rounded_up(value, counts), before_the_start(counts))
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
+        """The KL radius beta(n)/n of each row of the table, 0 without data; see `Bound.kl_radii`."""
         n = counts.table.n
         radii = np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
         return np.where(counts.known_rows(), 0.0, radii)
 
     def most_successors(self, setting: Setting) -> int:
+        """The number of outcomes: nothing is assumed about successors."""
         return setting.n_outcomes
 
     def check(self, counts: Counts) -> None:
-        """Nothing is assumed that counts could contradict."""
+        """Does nothing: the paper's bound makes no assumption that counts could contradict."""
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
+        """None."""
         return ()
 
 
 @dataclass(frozen=True)
 class TightBound:
-    """The trajectory certificate with support-adaptive radii, never larger than the TV recursion.
+    """The default error bound, much smaller than the paper's: the trajectory certificate with support-adaptive radii.
+
+    It adds up KL radii along a trajectory before it takes the square root. The radii come from a mixture over all supports that a
+    distribution can have, so they are small where few successors were observed (`docs/theory.md`, 3 to 5). It is never larger
+    than the recursion with total variation radii.
 
     Parameters
     ----------
-    max_successors
-        A number K of which you know beforehand that no pair has more successors. A small K makes the radii smaller; a K near S
-        does not. Counts that show more are refused.
-    transfer
-        Whether the evidence of other steps is used, where the counts have it (`Counts`). It assumes nothing. Decide beforehand:
-        the smaller of the bounds with and without it fails with probability up to 2 delta.
+    max_successors : int, optional
+        A number K such that you know beforehand that no state-action pair has more than K successors. A small K makes the radii
+        smaller; a K close to S does not. Counts that show more successors are refused.
+    transfer : bool, default True
+        Whether to use the evidence of other steps, if the counts have it (`Counts`). It assumes nothing. Decide before you see
+        the results: the smaller one of the bounds with and without it fails with probability up to 2 delta.
     trajectory, threshold, exact_tv
-        Ingredients, to be left out for comparison: the trajectory certificate (else the TV recursion alone), the mixture over
-        supports (`"support"`, else `"paper"`), the exact TV radius of a KL ball (else Pinsker's).
+        Ingredients that can be left out for comparison. `trajectory=False` uses the recursion with total variation radii alone;
+        `threshold="paper"` uses the paper's threshold instead of the mixture over supports (`"support"`); `exact_tv=False` uses
+        Pinsker's inequality instead of the exact total variation radius of a KL ball.
     """
 
     name: ClassVar[str] = "tight"
@@ -132,10 +148,11 @@ class TightBound:
             raise ValueError(f"threshold is {shown(self.threshold)}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
 
     def __call__(self, counts: Counts, delta: float) -> float:
+        """The error bound Phi."""
         return self.details(counts, delta).value
 
     def details(self, counts: Counts, delta: float) -> Details:
-        """The bound with the radii and multipliers behind it."""
+        """The error bound together with the radii and multipliers that it was computed from."""
         setting, table = counts.setting, counts.table
         H = setting.horizon
         radii, tv = self.radii(counts, delta)
@@ -158,29 +175,33 @@ class TightBound:
 
     @property
     def kind(self) -> int:
-        """Which threshold, as the kernels call it."""
+        """The number of the threshold in `kernels.radii`: PAPER, SUPPORT or SIZE."""
         if self.threshold == "paper":
             return kernels.radii.PAPER
         return kernels.radii.SUPPORT if self.max_successors is None else kernels.radii.SIZE
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
+        """The KL radius of each row of the table, 0 without data; see `Bound.kl_radii`."""
         return self.radii(counts, delta, last_step)[0]
 
     def most_successors(self, setting: Setting) -> int:
+        """`max_successors`, or the number of outcomes."""
         return min(setting.n_outcomes, self.max_successors or setting.n_outcomes)
 
     def check(self, counts: Counts) -> None:
+        """Raises if a state-action pair has more than `max_successors` observed successors."""
         K = self.max_successors
         if K is not None and counts.widest_pair > K:
             raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
+        """The assumption about `max_successors`, if there is one."""
         K = self.max_successors
         apart = ", where to go on from a state and to end there are two" if setting.terminal == "outcome" else ""
         return () if K is None else (f"no state and action have more than {K} successor{'s' if K > 1 else ''}{apart}",)
 
     def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """KL and TV radii of every row of the table, 0 where there is no data; see `relevant_laws`."""
+        """The KL and total variation radii of every row of the table, 0 without data. `relevant_laws` explains `last_step`."""
         setting, table = counts.setting, counts.table
         S, A = setting.n_outcomes, setting.n_actions
         self.check(counts)
@@ -197,19 +218,30 @@ class TightBound:
 
 @dataclass(frozen=True)
 class Details:
-    """A tight bound and what it was made of."""
+    """A tight error bound and what it was computed from.
+
+    Attributes
+    ----------
+    value : float
+        The error bound.
+    radii, tv : ndarray
+        The KL and total variation radius of each row of the table of counts.
+    multipliers : ndarray, (H,)
+        The multipliers lambda of the trajectory certificate; all 0 if the recursion with total variation radii was better.
+    """
 
     value: float
-    radii: np.ndarray  # of the rows of the table, KL
-    tv: np.ndarray  # of the rows of the table, total variation
-    multipliers: np.ndarray  # (H,), all 0 if the TV recursion was best
+    radii: np.ndarray
+    tv: np.ndarray
+    multipliers: np.ndarray
 
 
 def relevant_laws(setting: Setting, last_step: bool = False) -> int:
-    """How many laws the values from the start depend on: delta is shared among them and no others.
+    """The number of transition distributions that values from the start depend on: delta is shared among these and no others.
 
-    Known transitions and illegal actions that the setting names need none. The last step matters only to rewards on arrival (the
-    setting's, or asked for by `last_step`), the first one only in the start state if that is known.
+    Absorbing states and illegal actions of the setting are not counted. The last step counts only for rewards on arrival (if the
+    setting has `arrival_rewards`, or with `last_step`). If the initial state is fixed, only its distributions count at the first
+    step.
     """
     pairs = (setting.n_states - len(setting.absorbing_states)) * setting.n_actions - len(setting.illegal_actions)
     random_start = setting.initial_state is None
@@ -226,7 +258,14 @@ BOUNDS: dict[str, type[PaperBound] | type[TightBound]] = {"paper": PaperBound, "
 
 
 def as_bound(bounds: str | Bound, **options: Any) -> Bound:
-    """The bound of a name with these options, or the bound that is given. An option that it does not have is refused."""
+    """The error bound with a given name and options, or the bound object that is given. Raises if an option is unknown.
+
+    Parameters
+    ----------
+    bounds : {"tight", "paper"} or Bound
+    **options
+        Fields of `TightBound` or `PaperBound`, only for a name.
+    """
     if not isinstance(bounds, str):
         if isinstance(bounds, type) or not callable(bounds) or not hasattr(bounds, "kl_radii"):
             raise ValueError(
@@ -247,5 +286,5 @@ def as_bound(bounds: str | Bound, **options: Any) -> Bound:
 
 
 def bound_options(bound: Bound) -> dict[str, Any]:
-    """What is needed to make the bound again."""
+    """The options from which `as_bound` makes the bound again."""
     return asdict(bound)  # type: ignore[call-overload]

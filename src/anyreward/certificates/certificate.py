@@ -1,4 +1,4 @@
-"""The certificate: what an error bound means, under which assumptions, and how it is checked again from the counts."""
+"""`Certificate` and `certify`: what counts prove, with all assumptions, in a form that can be checked again."""
 
 from __future__ import annotations
 
@@ -17,35 +17,69 @@ from ..words import certain, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .intervals import Robust
 
-OBSERVED = "observed"  # in place of a fingerprint: the one reward was not known
+OBSERVED = "observed"  # in place of the fingerprint of a reward that was observed, not given
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """With probability at least 1 - delta: every plan from these counts, for every reward, is epsilon-optimal.
+    """A proved accuracy: with probability at least 1 - delta, every plan from the counts is epsilon-optimal.
 
-    (If `reward` is not None, then for that reward alone, of which it is the fingerprint, and the recommended policy.)
+    `explore` and `certify` make certificates. Print one to see what it says; `check` computes it again from the counts.
 
-    More exactly: for all policies and all rewards r_h(s, a) within `reward_range` at once (r_h(s, a, s') too if the setting says
-    `arrival_rewards`), the value of a policy in the
-    empirical model is within epsilon/2 of its true value, provided that the setting holds (that the transitions do not
-    depend on the step if it says stationary, and so on) and that episodes were not selected by how they turned out.
+    More exactly, with probability at least 1 - delta, for all policies and all rewards r_h(s, a) within `reward_range` at once
+    (and all r_h(s, a, s') if the setting has `arrival_rewards`), the value of the policy in the empirical model is within
+    epsilon/2 of its true value. The statement is about the given `reward` and the recommended policy alone if `reward` is not
+    None.
+
+    It assumes that `assumptions` are true (for instance that the transitions do not depend on the step, if the setting is
+    stationary) and that no episodes were selected by how they turned out.
+
+    Attributes
+    ----------
+    epsilon : float
+        The accuracy, in units of reward. The trivial accuracy is `largest`; an epsilon that is not smaller says nothing.
+    delta : float
+        The probability that the statement is false is at most delta.
+    bounds : str
+        The name of the error bound, "tight" or "paper".
+    met : bool
+        Whether a target was asked for and reached.
+    target : float or None
+        The epsilon that was asked for.
+    options : dict
+        The options of the error bound.
+    setting : Setting
+    episodes : int
+        The number of episodes in the counts.
+    digest : str
+        The fingerprint of the counts, `Counts.digest`.
+    reward_range : (float, float)
+        The range of the rewards, (0, 1) unless changed.
+    reward : str or None
+        None: the certificate is about every reward. Otherwise the fingerprint of the one reward that it is about, or "observed"
+        if that reward was not known but observed.
+    transition_delta : float
+        The part of delta that is spent on the transitions; the rest is spent on observed rewards. 0 stands for all of delta.
+    assumed : tuple of str
+        Assumptions in addition to those of the setting and of the error bound.
+    claimed : bool
+        True if the certificate was read from a file that does not contain what is needed to verify it.
     """
 
-    epsilon: float  # in units of reward; the largest possible value is sigma_H
+    epsilon: float
     delta: float
     bounds: str
-    met: bool  # whether a target was asked for and reached
+    met: bool
     target: float | None
-    options: dict[str, Any]  # of the bound
+    options: dict[str, Any]
     setting: Setting
     episodes: int
-    digest: str  # of the counts
+    digest: str
     reward_range: tuple[float, float] = (0.0, 1.0)
-    reward: str | None = None  # fingerprint of the one reward it is about, or OBSERVED; None: every reward
-    transition_delta: float = 0.0  # the part of delta that is spent on transitions; 0 means all
-    assumed: tuple[str, ...] = ()  # what it takes for granted beyond the setting and the bound, in sentences
-    claimed: bool = False  # whether it is only said by a file that holds nothing to verify it by
+    reward: str | None = None
+    transition_delta: float = 0.0
+    assumed: tuple[str, ...] = ()
+    claimed: bool = False
 
     def __post_init__(self) -> None:
         if not self.transition_delta:
@@ -53,50 +87,59 @@ class Certificate:
 
     @property
     def every_reward(self) -> bool:
-        """Whether it is about every reward at once."""
+        """Whether the certificate is about every reward at once."""
         return self.reward is None
 
     def covers(self, arrival: bool) -> bool:
-        """Whether it is about a reward that may depend on the successor (`arrival`), or on step, state and action only."""
+        """Whether the certificate is about all rewards r_h(s, a) or, with `arrival`, about all rewards r_h(s, a, s')."""
         return self.every_reward and (self.setting.arrival_rewards or not arrival)
 
     @property
     def bound(self) -> Bound:
-        """The bound that epsilon comes from."""
+        """The error bound that epsilon was computed with."""
         return BOUNDS[self.bounds](**self.options)
 
     @property
     def error_bound(self) -> float:
-        """epsilon / 2."""
+        """epsilon / 2: the bound on the value error of every policy."""
         return self.epsilon / 2
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Everything it takes for granted beside the process being Markov, in sentences; whatever data can show is checked."""
+        """Everything that is assumed in addition to the Markov property, as phrases. Data that contradict one are refused."""
         return (*self.setting.assumptions, *self.bound.assumptions(self.setting), *self.assumed)
 
     @property
     def largest(self) -> float:
-        """The most that any two policies can differ by: an epsilon that is no smaller says nothing."""
+        """The largest possible difference between the values of two policies. An epsilon that is not smaller says nothing."""
         return float(self.setting.sigma[-1]) * (self.reward_range[1] - self.reward_range[0])
 
     @property
     def horizon(self) -> int:
+        """The number of steps of an episode."""
         return self.setting.horizon
 
     @property
     def discount(self) -> float:
+        """The discount gamma."""
         return self.setting.discount
 
     @property
     def stationary(self) -> bool:
+        """Whether transitions are assumed to be the same at every step."""
         return self.setting.stationary
 
     def check(self, counts: Counts, reward: Reward = None, policy: np.ndarray | None = None) -> bool:
-        """Whether these are the counts it was made from and its epsilon follows from them.
+        """Whether the certificate was made from these counts and its epsilon follows from them.
 
-        A certificate for one known reward needs that reward, and says whether the policy, if it is given, is that good. One
-        for observed rewards cannot be checked from the counts, which do not hold what was paid.
+        Parameters
+        ----------
+        counts : Counts
+        reward : optional
+            The reward, if the certificate is about one reward. A certificate about observed rewards cannot be checked, because
+            the counts do not contain the rewards; a `ValueError` says so.
+        policy : ndarray, (H, S) or (H, S, A), optional
+            With a certificate about one reward: checks that this policy is epsilon-optimal.
         """
         if counts.setting != self.setting or counts.digest() != self.digest:
             return False
@@ -116,19 +159,22 @@ class Certificate:
             gap = robust.best(kernels.robust.UPPER)[1] - lower
             return bool(gap <= self.epsilon + 1e-7 * self.setting.sigma[-1]) and set(counts.declared) <= set(self.assumed)
         again = certify(counts, self.delta, self.bound, self.target)
-        if not set(again.assumed) <= set(self.assumed):  # it may say more, such as that merged runs are of the same environment
+        # The certificate may assume more than the counts show, such as that merged runs are of the same environment.
+        if not set(again.assumed) <= set(self.assumed):
             return False
         same = replace(again, epsilon=self.epsilon, assumed=self.assumed) == self
         return same and abs(again.epsilon - self.epsilon) <= 1e-9 * again.epsilon
 
     def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values, for `from_dict`."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Certificate:
-        setting, low_high = Setting(**fields["setting"]), fields["reward_range"]  # lists in a file are tuples again in a setting
+        """The certificate that `to_dict` returned. Raises if a field is not what it has to be."""
+        setting, low_high = Setting(**fields["setting"]), fields["reward_range"]  # Setting turns the lists of a file into tuples
         assumed = fields.get("assumed", ())
-        if not isinstance(assumed, list | tuple):  # the letters of a text are no sentences
+        if not isinstance(assumed, list | tuple):  # a text would be taken apart into letters
             raise ValueError("its certificate is damaged.")
         ends = (float(low_high[0]), float(low_high[1]))
         certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": tuple(assumed)})
@@ -136,7 +182,7 @@ class Certificate:
         return certificate
 
     def _check_fields(self) -> None:
-        """Raises if a field is not what it has to be: for what comes from a file."""
+        """Raises if a field has a wrong type or value. For certificates from files."""
         numbers = (self.epsilon, self.delta, self.transition_delta, *self.reward_range)
         right = all(isinstance(x, float | int) and not isinstance(x, bool) and isfinite(x) for x in numbers)
         right = right and self.epsilon >= 0 and LEAST <= self.transition_delta <= self.delta < 1
@@ -152,7 +198,7 @@ class Certificate:
             raise ValueError("its certificate is damaged.")
         if self.target is not None:
             positive(self.target, "target")
-        as_bound(self.bounds, **self.options)  # or raises
+        as_bound(self.bounds, **self.options)  # raises if an option is unknown or wrong
 
     def __str__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
@@ -171,7 +217,7 @@ class Certificate:
 
 
 def fingerprint(reward: np.ndarray | ArrivalReward) -> str:
-    """A digest of a reward, (H, S, A) or on arrival."""
+    """A SHA-256 fingerprint of a reward, (H, S, A) or on arrival."""
     parts = (reward.pointer, reward.target, reward.pay) if isinstance(reward, ArrivalReward) else (reward,)
     return hashlib.sha256(b"".join(np.ascontiguousarray(part, dtype="<f8").tobytes() for part in parts)).hexdigest()
 
@@ -179,13 +225,32 @@ def fingerprint(reward: np.ndarray | ArrivalReward) -> str:
 def certify(
     counts: Counts, delta: float = 0.1, bounds: str | Bound = "tight", epsilon: float | None = None, **options: Any
 ) -> Certificate:
-    """What can be certified from these counts, whoever collected them; `epsilon` is the target, if there is one.
+    """The accuracy that these counts prove, whoever collected the data.
 
-    Valid for episodes that were played one after the other, each by a policy that was fixed before it and may depend on
-    the earlier ones, and counted all, up to any time. Leaving out episodes because of what happened in them voids it.
+        counts = Counts.from_episodes(states, actions, setting)
+        certificate = certify(counts, delta=0.1)
+        certificate.epsilon        # with probability at least 0.9, every plan from these counts is this close to optimal
 
-    `bounds` is `"tight"` or `"paper"`; `options` are those of the bound, such as `max_successors` of `TightBound`. What the
-    certificate assumes, and what was declared to the counts, is printed with it.
+    Parameters
+    ----------
+    counts : Counts
+    delta : float, default 0.1
+        The probability that the certificate may be wrong.
+    bounds : {"tight", "paper"} or Bound, default "tight"
+        The error bound.
+    epsilon : float, optional
+        A target; `Certificate.met` then says whether it is reached.
+    **options
+        Options of the error bound, such as `max_successors` of `TightBound`.
+
+    Returns
+    -------
+    Certificate
+        It prints all assumptions, including what was declared to the counts.
+
+    Notes ----- The certificate is valid if the episodes were played one after the other, each with a policy that was fixed before
+    the episode and may depend on earlier ones, and if all episodes up to some time are counted. The time may depend on the data.
+    Leaving out episodes because of what happened in them voids the certificate.
     """
     bound = as_bound(bounds, **options)
     return certificate_of(counts, delta, bound, bound(counts, probability(delta, "delta")), epsilon)

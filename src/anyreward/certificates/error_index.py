@@ -1,4 +1,4 @@
-"""An error index over what was visited: the arrays of the compiled recursion (`kernels.rf`), grown as the counts grow."""
+"""The error index of counts: the arrays of the compiled backward recursion (`kernels.rf`), which grow with the counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,18 @@ if TYPE_CHECKING:
 
 
 class ErrorIndex:
-    """The recursion of an error index (`kernels.rf`) on counts, which it follows as they grow."""
+    """An error index with its greedy policy: how large value errors can still be after each visited step, state and action.
+
+    It keeps the recursion of `kernels.rf` up to date while counts grow. With the paper's constants (`PaperBound`, RF-UCRL) it is
+    an upper bound on the value errors of all policies. RF-trajectory uses it with constants of its own, to decide where to
+    explore.
+
+    Parameters
+    ----------
+    counts : Counts
+    rule : kernels.rf.Rule
+        The constants of the recursion.
+    """
 
     def __init__(self, counts: Counts, rule: Rule) -> None:
         self.counts, self.rule = counts, rule
@@ -36,7 +47,7 @@ class ErrorIndex:
         return kernels.compiled.fitting(getattr(kernels.rf, name), self.rule.radius)
 
     def fit(self) -> None:
-        """Lets the arrays follow the table."""
+        """Enlarges the arrays to the capacity of the table of counts."""
         N, A = self.counts.capacity, self.rule.n_actions
         if self.greedy.V.shape[1] < N:
             g = self.greedy
@@ -45,21 +56,21 @@ class ErrorIndex:
             self.rows = kernels.rf.Rows(*(grown(rows, N * A) for rows in self.rows))
 
     def plan(self) -> float:
-        """A full backward pass from the counts alone; returns the index before the first step."""
+        """Computes the whole index from the counts; returns its value before the first step."""
         self.fit()
         return float(self._kernel("plan")(self.counts.table, self.rows, self.greedy, self.rule))
 
     def value(self) -> float:
-        """The index before the first step, as it stands."""
+        """The index before the first step, without recomputing the rest."""
         return float(self._kernel("start_value")(self.counts.table, self.rows, self.greedy, self.rule))
 
     def state(self) -> dict[str, np.ndarray]:
-        """The index as it stands, for `restore`."""
+        """The index as arrays, for `restore`."""
         N, A, g = self.counts.n_nodes, self.rule.n_actions, self.greedy
         return {"Q": g.Q[:, : N * A].copy(), "settled": g.settled[:, :N].copy(), "unvisited": g.unvisited.copy()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Takes up an index of these counts that `state` gave."""
+        """Restores an index of the same counts that `state` returned."""
         self.plan()  # for what depends on the counts alone
         N, A, g = self.counts.n_nodes, self.rule.n_actions, self.greedy
         Q = checked_array(state["Q"], float, (len(g.Q), N * A), "its index is")

@@ -1,4 +1,4 @@
-"""Robust planning: what a reward is worth at least and at most, over all models that the data allow."""
+"""Robust planning: the smallest and the largest value of a reward over all models that the data allow."""
 
 from __future__ import annotations
 
@@ -10,20 +10,35 @@ from ..rewards.forms import ArrivalReward
 
 
 class Robust:
-    """Robust planning for one reward, (H, S, A) or on arrival, over the KL balls around the empirical laws of counts."""
+    """Robust planning for one reward over all models whose transition distributions lie in KL balls around the empirical ones.
+
+    Let c be the radius of a state-action pair's ball. On the event that every true distribution p satisfies KL(p_hat, p) <= c,
+    the smallest and the largest value over these models enclose the true value (`docs/theory.md`, 6).
+    """
 
     def __init__(self, counts: Counts, radii: np.ndarray, most: int, reward: np.ndarray | ArrivalReward) -> None:
-        """`radii` and `most` are the KL radii and the largest number of successors of a bound (`bounds.Bound`)."""
+        """Prepares robust planning.
+
+        Parameters
+        ----------
+        counts : Counts
+        radii : ndarray
+            The KL radius of each row of the table of counts, `Bound.kl_radii`.
+        most : int
+            The largest possible number of successors of a state-action pair, `Bound.most_successors`.
+        reward : ndarray, (H, n_outcomes, A), or ArrivalReward
+        """
         self.radii, self.most = radii, most
         self.setting, self.table = counts.setting, counts.table
         setting = counts.setting
         if isinstance(reward, ArrivalReward):
             base = np.zeros((setting.horizon, setting.n_outcomes, setting.n_actions))
             self.reward = base, reward.pointer, reward.target, reward.pay
-        else:  # an array of our own: the kernels are compiled for writable ones
+        else:  # a copy, because the kernels are compiled for writable arrays
             self.reward = np.array(reward), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
 
     def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, float]:
+        """Q and the value from the start, for the best actions or for a policy (`whose`), in the extreme models (`side`)."""
         setting = self.setting
         Q, V = kernels.robust.values(
             self.table, setting.n_actions, self.radii, self.most, *self.reward, setting.discount, side, whose, policy
@@ -32,11 +47,14 @@ class Robust:
         return Q, float(kernels.robust.start(self.table, self.radii, start, V[0, : setting.n_states], side))
 
     def best(self, side: float) -> tuple[np.ndarray, float]:
-        """Q and the value from the start of acting best against the extreme models."""
+        """Q (H, n_outcomes, A), and the value from the start, of the actions that are best in the extreme models.
+
+        `side` is `kernels.robust.UPPER` for the largest values over the models, or `LOWER` for the smallest.
+        """
         return self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))
 
     def of(self, policy: np.ndarray, side: float) -> float:
-        """The extreme value of a policy from the start."""
+        """The largest (`UPPER`) or smallest (`LOWER`) value over the models of a policy, (H, S) or (H, S, A)."""
         if policy.ndim == 2:
             policy = (policy[..., None] == np.arange(self.setting.n_actions)).astype(float)
         return self._values(side, kernels.robust.GIVEN, np.ascontiguousarray(policy))[1]

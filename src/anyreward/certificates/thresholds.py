@@ -1,13 +1,17 @@
-"""How far the true transition laws can be from the empirical ones, and the constants that follow.
+"""The paper's confidence thresholds: how far a true transition distribution can be from the empirical one.
 
-The paper's event. With probability at least 1 - delta/2, at all times at once and for every law that is estimated,
+**The event.** With probability at least 1 - delta/2, at all times at once and for every distribution that is estimated,
 
-    n KL(p_hat_n, p) <= beta(n, delta) = log(2N/delta) + (S-1) log(e (1 + n/(S-1))),
+    n KL(p_hat_n, p) <= beta(n, delta) = log(2N/delta) + (S-1) log(e (1 + n/(S-1))).
 
-where N counts the laws (`Setting.n_rows`: S A H of them, S A when stationary, one more for a random start, which the
-paper does not mention) and n is how often the law was sampled. Each law is sampled at times that the data may choose; its
-successive samples are nevertheless independent draws (read them off a tape that was written beforehand), and the bound
-holds at every n, so it holds whatever the sampling rule, the schedule and the stopping time were.
+Here p is the true distribution, p_hat_n the empirical one after n samples, and N the number of estimated distributions
+(`Setting.n_rows`): S A H, or S A if stationary, and one more for a random initial state, which the paper does not mention.
+
+**Why adaptive data are allowed.** The data may decide when a distribution is sampled. Its successive samples are independent
+draws nevertheless: imagine that they are read from a tape that was written beforehand. The bound holds at every n, and therefore
+under any sampling rule, update schedule and stopping time.
+
+A distribution is called a *law* in names such as `log_laws`.
 """
 
 from __future__ import annotations
@@ -28,38 +32,49 @@ if TYPE_CHECKING:
 
 
 class PaperRadius(NamedTuple):
-    """Pinsker's inequality on the paper's event: ||p_hat_n - p||_1 <= sqrt(2 beta(n) / n)."""
+    """The paper's L1 confidence radius, sqrt(2 beta(n) / n).
+
+    By Pinsker's inequality, ||p_hat_n - p||_1 <= sqrt(2 beta(n) / n) on the paper's event.
+    """
 
     m: float  # S - 1
-    level: float  # see `kernels.formulas.beta`
+    level: float  # the part of beta that does not depend on n, `kernels.formulas.beta_level`
 
     def radius(self, n: float) -> float:
-        """At n = 0 a number above any L1 distance there can be."""
+        """The radius after n visits. At n = 0 it is larger than any L1 distance."""
         return sqrt(2.0 * beta(n, self.m, self.level) * (1.0 / max(1.0, n)))
 
 
 def log_laws(setting: Setting, delta: float) -> float:
-    """log(2 N / delta): half of delta is shared among the N laws that are estimated."""
+    """log(2 N / delta): half of delta is shared among the N distributions that are estimated."""
     return log(2 * setting.n_rows / probability(delta, "delta"))
 
 
 def paper_radius(setting: Setting, delta: float) -> PaperRadius:
-    """The radius for a setting."""
+    """The paper's radius for a setting."""
     m = float(setting.n_outcomes - 1)
     return PaperRadius(m, beta_level(log_laws(setting, delta), m))
 
 
 def paper_beta(n: ArrayLike, setting: Setting, delta: float) -> Any:
-    """beta(n, delta): the threshold of Theorem 1 of the paper (of its appendix when stationary), for n samples of a law."""
+    """beta(n, delta), the threshold of the paper's Theorem 1 (of its appendix if stationary). `n` may be an array."""
     return log_laws(setting, delta) + mixture(np.asarray(n, dtype=float), setting.n_outcomes - 1.0)
 
 
 def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
     """The constants of the paper's error bound, for the compiled recursion in `kernels.rf`.
 
-    A model error at step h (from 0) can cost gamma sigma_{H-1-h}, the largest value of what comes after. A random start is
-    the paper's extra state s_0: one law more, followed by the whole value sigma_H and, before it, by no discount. If rewards
-    may depend on the successor, r + gamma V is what a model error can cost: sigma_{H-h}, the last step included.
+    A model error at step h (from 0) can cost gamma sigma_{H-1-h}, the largest value of all later steps. A random initial state is
+    preceded by the paper's extra state s_0: one more distribution, followed by the whole value sigma_H without a discount. If
+    rewards may depend on the successor, a model error can cost the largest value of r + gamma V, sigma_{H-h}, at the last step
+    too.
+
+    Parameters
+    ----------
+    setting : Setting
+    delta : float
+    clip : bool, default True
+        Whether the bound at each step is cut off at its trivial value.
     """
     sigma = setting.sigma
     weight = sigma[:0:-1].copy() if setting.arrival_rewards else setting.discount * sigma[setting.horizon - 1 :: -1]

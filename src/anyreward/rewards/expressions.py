@@ -149,9 +149,8 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
                     f"the reward {shown(text)} calls {name} with {len(args)} arguments, which is not how many it takes."
                 )
             first = function(np.float64(1) * of(args[0])) if least == 1 else np.float64(1) * of(args[0])
-            return reduce(
-                lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first
-            )  # one argument at a time, to save memory
+            # One argument at a time, to save memory.
+            return reduce(lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first)
     raise ValueError(
         f"the reward {shown(text)} has a part that rewards cannot have ({type(node).__name__}): write one {EXAMPLE}."
     )
