@@ -1,4 +1,4 @@
-"""What exploration leaves behind: counts and a certificate, to plan from for any reward, to keep and to merge."""
+"""`Atlas`: the result of an exploration, from which to plan for any reward; `Plan` and `Interval`: what it returns."""
 
 from __future__ import annotations
 
@@ -28,17 +28,27 @@ from .recording import Recording
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-OWN = "own"  # the environment's own reward, as it was observed
-REWARDS = ("random", "deterministic")  # what may be assumed of it
-COUNTS = "counts:"  # before the digest of the counts of runs that have marks
-SAME = "the merged runs are of the same environment"
+OWN = "own"  # stands for the environment's own reward, as it was observed
+REWARDS = ("random", "deterministic")  # what may be assumed about the environment's own reward
+COUNTS = "counts:"  # prefix of the digest of the counts, for runs that have an identifier
+SAME = "the merged runs are of the same environment"  # an assumption that is printed
 
 
 class Interval(NamedTuple):
-    """A value that is certain to lie between two numbers, with the certificate's probability."""
+    """The value of a policy, with certified bounds.
+
+    The true value lies between `lower` and `upper` with the probability of the certificate, 1 - delta.
+
+    Attributes
+    ----------
+    lower : float
+    value : float
+        The value in the empirical model.
+    upper : float
+    """
 
     lower: float
-    value: float  # in the empirical model
+    value: float
     upper: float
 
     def __str__(self) -> str:
@@ -47,27 +57,47 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A policy for one reward, with an interval of its own: optimal in the empirical model, or `cautious`.
+    """A policy for one reward, with certified bounds on its value and on the optimal value. `Atlas.plan` makes plans.
 
-    On the certificate's event, lower <= true value of the policy <= true optimal value <= upper, for every plan made from
-    the same counts at once, at no further delta: any number of rewards may be asked, chosen after seeing the data.
-    *Proof.* The event says that every true law lies in its KL ball and does not mention rewards; `lower` is the smallest value
-    of the policy, and `upper` the largest optimal value, over all models in the balls.
+    On the certificate's event,
+
+        lower <= true value of the policy <= true optimal value <= upper.
+
+    This holds for every plan made from the same counts at once: any number of rewards may be asked for, chosen after seeing the
+    data, and no further delta is spent. *Proof.* The event says that every true transition distribution lies in its KL ball, and
+    does not mention rewards. `lower` is the smallest value of the policy, and `upper` the largest optimal value, over all models
+    in the balls.
 
     A plan for the environment's own reward has an event of its own, of the same probability (`Atlas.plan_own`).
+
+    Attributes
+    ----------
+    policy : ndarray of int, (H, S)
+        The action at each step and state: optimal in the empirical model or, if `cautious` was asked for, with the best
+        guaranteed value.
+    value : float
+        The value of the policy from the start in the empirical model.
+    lower, upper : float
+        The certified bounds.
+    reward_range : (float, float)
+        The range of the reward.
+    delta : float
+        The bounds hold with probability at least 1 - delta ...
+    assumptions : tuple of str
+        ... if all of these assumptions are true.
     """
 
-    policy: np.ndarray  # (H, S) integers
-    value: float  # of the policy in the empirical model, from the start
+    policy: np.ndarray
+    value: float
     lower: float
     upper: float
     reward_range: tuple[float, float]
-    delta: float  # the interval holds with probability at least 1 - delta ...
-    assumptions: tuple[str, ...]  # ... if all of this is true
+    delta: float
+    assumptions: tuple[str, ...]
 
     @property
     def regret_bound(self) -> float:
-        """How far from optimal the policy can be."""
+        """The largest possible difference between the optimal value and the value of the policy: upper - lower."""
         return self.upper - self.lower
 
     def __repr__(self) -> str:
@@ -79,18 +109,48 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """Counts of a setting with what they certify. Made by `explore`, `load` or from counts of your own."""
+    """The result of an exploration: counts and their certificate, from which to plan for any reward.
+
+        atlas = anyreward.explore(env, horizon=20, epsilon=2.0)
+        plan = atlas.plan(reward)                       # a policy, and bounds on its value
+        atlas.evaluate(policy, reward)                  # bounds on the value of a policy of your own
+        atlas.save("chain.atlas")
+        anyreward.load("chain.atlas") | other_atlas     # merged and certified again
+
+    An atlas is made by `explore`, `load` and `merge`, or from counts of your own: ``Atlas(counts, certify(counts))``.
+
+    Attributes
+    ----------
+    counts : Counts
+    certificate : Certificate
+    history : tuple of (int, float)
+        Pairs (episodes, certified epsilon) during the exploration.
+    source : dict
+        How the data were collected: environment, algorithm, options.
+    runs : tuple of str
+        Identifiers of the separate runs that it contains; merging uses them to refuse counting a run twice.
+    policy : ndarray of int, (H, S), or None
+        The recommended policy, if the exploration was for one reward.
+    paid : Paid or None
+        The rewards that the environment paid, if any.
+    recording : Recording or None
+        The episodes themselves, if they were recorded.
+    recorded : tuple of int
+        The number of recorded episodes of each run.
+    reward : ndarray, ArrivalReward or None
+        The reward that the exploration was for, if it was one known reward.
+    """
 
     counts: Counts
     certificate: Certificate
-    history: tuple[tuple[int, float], ...] = ()  # (episodes, certified epsilon) along the way
-    source: dict[str, Any] = field(default_factory=dict)  # how it was explored
-    runs: tuple[str, ...] = ()  # marks of the separate runs in it, by which merging notices that it would count one twice
-    policy: np.ndarray | None = None  # what was recommended for the one reward that was explored for, (H, S), if any
-    paid: Paid | None = None  # what the environment paid, if it paid anything
-    recording: Recording | None = None  # the episodes themselves, if they were to be recorded
-    recorded: tuple[int, ...] = ()  # how many of them each run has
-    reward: np.ndarray | ArrivalReward | None = None  # the one reward that was explored for, if it was known
+    history: tuple[tuple[int, float], ...] = ()
+    source: dict[str, Any] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+    policy: np.ndarray | None = None
+    paid: Paid | None = None
+    recording: Recording | None = None
+    recorded: tuple[int, ...] = ()
+    reward: np.ndarray | ArrivalReward | None = None
 
     def __post_init__(self) -> None:
         if self.policy is not None:
@@ -98,19 +158,19 @@ class Atlas:
         if self.recording is not None and not self.recorded:
             object.__setattr__(self, "recorded", (len(self.recording.states),))
         digest = self.certificate.digest
-        if not self.runs:  # data from elsewhere are known by their counts alone
+        if not self.runs:  # imported data are identified by their counts alone
             object.__setattr__(self, "runs", (digest,))
         elif digest not in self.runs and COUNTS + digest not in self.runs:
             object.__setattr__(self, "runs", (*self.runs, COUNTS + digest))
 
     @property
     def episodes(self) -> int:
-        """How many episodes it took."""
+        """The number of episodes."""
         return self.counts.episodes
 
     @property
     def error_bound(self) -> float:
-        """E-bar at the start: the bound on every policy's value error under every reward. epsilon is twice that."""
+        """E-bar at the start: the bound on the value error of every policy under every reward. epsilon is twice that."""
         return self.certificate.error_bound
 
     def plan(
@@ -121,19 +181,32 @@ class Atlas:
         rewards: str | None = None,
         stationary_rewards: bool = False,
     ) -> Plan:
-        """The optimal policy of the empirical model for a reward, with its certified interval.
+        """The optimal policy of the empirical model for a reward, with certified bounds.
 
-        `reward` is an array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float, with values in [0, 1]; or a reward on
-        arrival, as an array (S, A, S) or (H, S, A, S), a function (h, s, a, s_next) or a sparse table (`rewards`). Rewards in
-        other units need their `reward_range`: value and interval are then in those units, and the any-reward error bound is
-        stretched with the range. An expression such as `"state == 30"` is a reward too (`expressions`). `"own"` is what the
-        environment itself paid; `rewards` and `stationary_rewards` are for it alone, see `plan_own`. With `cautious`, the policy
-        with the best guaranteed value is returned instead: the one whose smallest value over all models that the data allow is
-        largest.
+        Parameters
+        ----------
+        reward : array_like, callable, mapping or str
+            An array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float; or a reward on arrival: an array (S, A, S) or
+            (H, S, A, S), a function (h, s, a, s_next) -> float or a sparse table (`rewards.forms`). An expression such as `"state
+            == 30"` (`rewards.expressions`) or the name of a file (`rewards.files`). `"own"` is the reward that the environment
+            itself paid.
+        reward_range : (float, float), optional
+            The range of the reward, (0, 1) by default. With another range, value and bounds are in the units of the reward, and
+            the error bound for all rewards is multiplied by the width of the range.
+        cautious : bool, default False
+            Return the policy with the best guaranteed value instead: its smallest value over all models that the data allow is
+            largest.
+        rewards, stationary_rewards
+            For `"own"` only, see `plan_own`.
 
-        The interval is that of robust planning over the KL balls, cut by the any-reward error bound and by what the reward
-        allows at all. For a reward on arrival from an atlas that was certified without them, the balls are those of an event
-        that covers the last step too: such intervals hold at once among themselves, with the same probability.
+        Returns
+        -------
+        Plan
+
+        Notes ----- The bounds are those of robust planning over the KL balls, cut off by the error bound for all rewards and by
+        the smallest and largest value that the reward allows at all. For a reward on arrival, from an atlas that was certified
+        without them, the balls are those of an event that covers the last step too: such bounds hold at once among themselves,
+        with the same probability.
         """
         if isinstance(reward, str) and reward == OWN:
             return self.plan_own(reward_range, cautious, "random" if rewards is None else rewards, stationary_rewards)
@@ -152,8 +225,8 @@ class Atlas:
         policy = policy[:, : setting.n_states]
         lowest_policy, played = (after_ends(self.counts, policy, r, best) for best in (False, True))
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, played).V[0])
-        value = min(highest, max(lowest, value))  # but for rounding it is
-        # The bound on the optimum is about the best value in the empirical model, which a cautious policy may not have.
+        value = min(highest, max(lowest, value))  # rounding may have moved it outside
+        # The upper bound needs the optimal value in the empirical model, which a cautious policy may not have.
         best = value if not cautious else float(model.initial @ _induct(model, r, setting.horizon, setting.discount, None).V[0])
         floor = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, lowest_policy).V[0])
         lower = max(lowest, floor - error, robust.of(lowest_policy, kernels.robust.LOWER) - slack)
@@ -162,7 +235,7 @@ class Atlas:
         return Plan(policy, value, lower, max(lower, upper), reward_range, certificate.delta, self._assumptions())
 
     def _assumptions(self, *more: str) -> tuple[str, ...]:
-        """What an interval assumes: all that the certificate does, and perhaps more."""
+        """The assumptions of a certified interval: those of the certificate, and perhaps more."""
         return (*self.certificate.assumptions, *more)
 
     def plan_own(
@@ -172,24 +245,31 @@ class Atlas:
         rewards: str = "random",
         stationary_rewards: bool = False,
     ) -> Plan:
-        """A plan for the reward that the environment itself paid while it was explored.
+        """A plan for the reward that the environment itself paid while it was explored; `plan("own")` calls it.
 
         Parameters
         ----------
-        reward_range
-            What the environment can pay, [0, 1] unless it is given. It is what a transition that was never seen may pay.
-        cautious
-            Whether to return the policy with the best guaranteed value.
-        rewards
-            `"random"`: nothing is assumed, the mean reward of each step, state and action lies in a KL interval
-            (`docs/theory.md`, 8). Half of delta goes to these means and half to the transitions, so the interval of the plan
-            holds with probability 1 - delta. `"deterministic"`: you know that the same transition always pays the same, so one
-            payment tells all. Data that contradict it are refused.
-        stationary_rewards
-            Whether you know that rewards do not depend on the step. That the transitions do not (`stationary`) does not say so.
+        reward_range : (float, float), optional
+            The range of the rewards that the environment can pay, (0, 1) by default. A transition that was never observed may pay
+            anything in it.
+        cautious : bool, default False
+            Return the policy with the best guaranteed value instead.
+        rewards : {"random", "deterministic"}, default "random"
+            "random": nothing is assumed. The mean reward of each step, state and action lies in a KL confidence interval
+            (`docs/theory.md`, 8). Half of delta is spent on these means and half on the transitions, so the bounds of the plan
+            hold with probability at least 1 - delta.
 
-        Such intervals, for the same `rewards`, hold at once among themselves. Together with intervals for given rewards, they
-        hold at once with probability at least 1 - 2 delta.
+            "deterministic": you know that the same transition always pays the same, so one observation is enough. Data that
+            contradict this are refused.
+        stationary_rewards : bool, default False
+            Whether you know that rewards do not depend on the step. Stationary transitions do not imply it.
+
+        Returns
+        -------
+        Plan
+
+        Notes ----- Such bounds, for the same `rewards`, hold at once among themselves. Together with the bounds of plans for
+        given rewards, they hold at once with probability at least 1 - 2 delta.
         """
         stationary_rewards = truth(stationary_rewards, "stationary_rewards")
         if self.paid is None or not len(self.paid):
@@ -247,16 +327,21 @@ class Atlas:
         return Plan(policy, value, lower, max(lower, upper), (low, high), delta, self._assumptions(*assumed))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
-        """A policy, (H, S) or (H, S, A), as it is played: an illegal action a is replaced by legal action number a mod k.
+        """A policy with every illegal action a replaced by legal action number a mod k, where k actions are legal in that state.
 
-        k is how many actions are legal there. In a state that was never met that is not known: intervals allow for any.
+        In a state that was never visited the legal actions are unknown; nothing is replaced there, and certified intervals allow
+        for any.
+
+        Parameters
+        ----------
+        policy : ndarray, (H, S) or (H, S, A)
         """
         illegal = self.counts.illegal
         if not len(illegal):
             return policy
         A = self.counts.setting.n_actions
         allowed = ~illegal
-        order = np.argsort(illegal, axis=1, kind="stable")  # the legal ones first
+        order = np.argsort(illegal, axis=1, kind="stable")  # the legal actions first
         instead = np.take_along_axis(order, np.arange(A)[None] % np.maximum(allowed.sum(axis=1, keepdims=True), 1), axis=1)
         instead = np.where(allowed, np.arange(A), instead)  # (S, A)
         if policy.ndim == 2:
@@ -267,9 +352,19 @@ class Atlas:
         return moved
 
     def evaluate(self, policy: ArrayLike, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Interval:
-        """The value of any policy, (H, S) actions or (H, S, A) probabilities, with its certified interval.
+        """The value of any policy under any reward, with certified bounds.
 
-        All such intervals, for all policies and rewards, hold at once on the certificate's event: see `Plan`.
+        Parameters
+        ----------
+        policy : array_like
+            (H, S) actions, or (H, S, A) probabilities of actions.
+        reward, reward_range
+            As in `plan`; `"own"` is not possible.
+
+        Returns
+        -------
+        Interval
+            All such intervals, for all policies and rewards, hold at once on the certificate's event (see `Plan`).
         """
         if isinstance(reward, str) and reward == OWN:
             raise ValueError("evaluate does not take 'own': plan('own') gives an interval for its own policy.")
@@ -281,21 +376,23 @@ class Atlas:
         legal = self.legal(states[:, :S])
         pi = np.concatenate([legal, states[:, S:]], axis=1) if whole else after_ends(self.counts, legal, r, best=False)
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
-        value = min(highest, max(lowest, value))  # but for rounding it is
+        value = min(highest, max(lowest, value))  # rounding may have moved it outside
         lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
         upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
         return Interval(lower, value, max(lower, upper))
 
     @cached_property
     def _model(self) -> EmpiricalModel:
+        """The empirical model, computed once."""
         return self.counts.model()
 
     @cached_property
     def _radii(self) -> dict[tuple[float, bool], np.ndarray]:
-        """KL radii for a delta, with and without the laws of the last step, as they are asked for."""
+        """KL radii that were computed already, by delta and by whether the event covers the last step."""
         return {}
 
     def _robust(self, reward: np.ndarray | ArrivalReward, delta: float | None = None) -> Robust:
+        """Robust planning for a reward over the certificate's KL balls, or over those for another delta."""
         bound, last_step = self.certificate.bound, isinstance(reward, ArrivalReward)
         key = (self.certificate.transition_delta if delta is None else delta, last_step)
         if key not in self._radii:
@@ -305,7 +402,7 @@ class Atlas:
     def _units(
         self, reward: Reward, reward_range: tuple[float, float]
     ) -> tuple[np.ndarray | ArrivalReward, float, float, float, float]:
-        """The reward, checked; room for rounding; the any-reward error; the lowest and highest value it can give."""
+        """The checked reward, a margin for rounding, the any-reward error bound, the lowest and the highest possible value."""
         setting = self.counts.setting
         low, high = checked_range(reward_range)
         r = reward_of_setting(reward, setting, (low, high))
@@ -315,27 +412,32 @@ class Atlas:
         lowest, highest = (float(gammas @ extreme) for extreme in extremes)
         exact_ends = [sum(map(Fraction, extreme.tolist())) for extreme in extremes] if setting.discount == 1.0 else []
         slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
-        # What the certificate does not cover has the interval of robust planning alone.
+        # A reward that the certificate does not cover has the bounds of robust planning alone.
         error = self.error_bound * (high - low) + slack if self.certificate.covers(arrival) else np.inf
-        rounding = 1e-15 * (setting.horizon + 10)  # relative, of a sum over the steps
-        if [lowest, highest] == exact_ends:  # whole numbers, mostly: nothing was rounded
+        rounding = 1e-15 * (setting.horizon + 10)  # the relative error of a sum over the steps
+        if [lowest, highest] == exact_ends:  # nothing was rounded, as is usual for rewards that are whole numbers
             return r, slack, error, lowest, highest
         return r, slack, error, lowest - rounding * abs(lowest), highest + rounding * abs(highest)
 
     def __or__(self, other: Atlas) -> Atlas:
-        """Both together, see `merge`."""
+        """Both atlases merged; see `merge`."""
         return self.merge(other) if isinstance(other, Atlas) else NotImplemented
 
     def merge(self, other: Atlas, same_environment: bool = False) -> Atlas:
-        """Both together: counts added, certified afresh.
+        """Both atlases together: the counts are added and certified again. ``a | b`` does the same.
 
-        The merged certificate is valid if which runs to merge was decided before they were seen, or if all are merged:
-        put the runs in a row, each law's samples are still independent draws. Choosing runs by how they turned out voids it,
-        and so does counting a run twice, which is refused.
+        The merged certificate is valid if it was decided which runs to merge before they were seen, or if all runs are merged:
+        with the runs in a row, the samples of each transition distribution are still independent draws. Choosing runs by how they
+        turned out voids it, and so does counting a run twice, which is refused.
 
-        Both have to come from the same environment, by the fingerprint that `explore` keeps. Data of unknown origin have none,
-        and neither does an environment of your own, of which only the class is known: pass `same_environment=True` if you know
-        it.
+        Parameters
+        ----------
+        other : Atlas
+            Of the same environment, setting, delta and error bound.
+        same_environment : bool, default False
+            Whether you know that both are of the same environment. It is needed only if this cannot be verified: `explore` keeps
+            a fingerprint of the environment, but imported data have none, nor has an environment of your own, of which only the
+            class is known.
         """
         if not isinstance(other, Atlas):
             raise ValueError(f"a {type(other).__name__} cannot be merged with an atlas: make an atlas of it first.")
@@ -383,22 +485,27 @@ class Atlas:
         return Atlas(counts, certificate, (), source, self.runs + other.runs, None, paid, recording, recorded)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a Parquet file: a table of (h, s, a, next, count), h = -1 for the starts, the rest in its metadata.
+        """Saves the atlas as a Parquet file, which `load` reads.
 
-        A step-dependent atlas with transfer has the column `evidence` as well (`Counts`); one of an environment with rewards has
-        what was paid. The file appears whole or not at all; an older one of that name stays until then.
+        Its table has the columns h, s, a, next and count, with h = -1 for initial states. The column `evidence` is added if the
+        counts have transfer evidence (`Counts`), and columns of observed rewards if the environment paid any. Everything else is
+        inside the same file, where Parquet readers do not look (`atlas.container`). The file is written completely or not at all;
+        an older file of that name stays until then.
         """
         with held(Path(path)):
             self._write(Path(path), {}, {})
 
     def _write(self, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
-        """Saves, with what an exploration needs to go on from here."""
+        """Saves the atlas together with what is needed to resume the exploration."""
         from .format import write
 
         write(self, path, progress, state)
 
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
-        """The recorded episodes as a Minari dataset, if exploration was asked to `record` them (`data.importers.to_minari`)."""
+        """Stores the recorded episodes as a Minari dataset and returns it; see `data.importers.to_minari`.
+
+        The exploration must have been asked to `record` them.
+        """
         from ..data.importers import to_minari
 
         return to_minari(self, dataset_id, **options)
@@ -406,17 +513,18 @@ class Atlas:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Atlas) and self.certificate == other.certificate and self.counts == other.counts
 
-    __hash__ = None  # type: ignore[assignment]  # counts grow
+    __hash__ = None  # type: ignore[assignment]  # counts are mutable
 
     def __repr__(self) -> str:
         return f"Atlas({self.certificate})"
 
 
 def after_ends(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalReward, best: bool) -> np.ndarray:
-    """A policy of the states, (H, S), for all outcomes, where to end in a state is one: what it names after an early end.
+    """Extends a policy for states, (H, S), to all outcomes of a setting with `terminal="outcome"`.
 
-    Nothing is played there, but a reward may depend on the action. A policy that is given names what it plays in the state in
-    which the episode ended; a plan names the action that pays best (`best`), which is never less.
+    After an episode has terminated no action is taken, but a reward may depend on the action. With `best=False` the policy keeps
+    naming the action of the state in which the episode terminated; with `best=True` it names the action that pays best, which is
+    never less.
     """
     setting = counts.setting
     S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
@@ -433,14 +541,17 @@ def after_ends(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalR
 
 
 def shared_runs(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether a run may be in both. Explorations are told apart by their marks, even if their counts happen to be the same; data
-    from elsewhere are known by their counts, and may be those of an exploration."""
+    """Whether two atlases may contain the same run.
+
+    Explorations have unique identifiers, and are different runs even if their counts happen to be the same. Imported data are
+    identified by their counts alone, which may be those of an exploration.
+    """
     mine, theirs = ({run for run in runs if not run.startswith(COUNTS)} for runs in (one, other))
     return bool(mine & theirs or any(COUNTS + run in other for run in mine) or any(COUNTS + run in one for run in theirs))
 
 
 def checked_range(reward_range: Any) -> tuple[float, float]:
-    """Two finite numbers of which the first is below the second."""
+    """`reward_range` as two floats. Raises if they are not finite or the first is not below the second."""
     try:
         low, high = (float(x) for x in reward_range)
     except (TypeError, ValueError):

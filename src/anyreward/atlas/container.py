@@ -1,12 +1,14 @@
-"""Files that appear whole or not at all, and that are trusted for nothing when they are read.
+"""The container of atlas files: written completely or not at all, and read without trusting their contents.
 
-An atlas is a Parquet file, for whoever wants to look into it: a table of the counts. What anyreward itself reads lies in the
-same file, between the last page and the footer, where Parquet readers do not look: a JSON text, the arrays that it names one
-after the other, and a seal of fixed size: how long both are, and the SHA-256 of the whole file (taken with that sum as zeros).
+**Layout.** An atlas is a Parquet file whose table, the counts, anybody can read. What anyreward itself reads is in the same file,
+between the last data page and the footer, where Parquet readers do not look: a JSON text, the arrays that it lists one after the
+other, and a seal of fixed size, which holds the lengths of both and the SHA-256 checksum of the whole file (computed with zeros
+in place of the checksum).
 
-Reading. The sum is verified before anything is parsed, so that damage is never interpreted. A hostile file has the right sum:
-so nothing in it is executed and nothing it claims is believed. Arrays are copies of its bytes, of kinds from a short list and
-none of them twice, so reading takes memory in proportion to the size of the file; no Parquet is parsed.
+**Reading.** The checksum is verified before anything is parsed, so accidental damage is never interpreted. A hostile file can
+have the right checksum; therefore nothing in a file is executed, and nothing that it claims is believed without a check. Arrays
+are copies of its bytes, with types from a short list, and no byte belongs to two arrays, so the memory for reading is
+proportional to the size of the file. No Parquet is parsed.
 """
 
 from __future__ import annotations
@@ -24,12 +26,23 @@ from .._files import check_writable, read_file, replace_file
 
 MAGIC = b"anyrewrd"
 SEAL = struct.Struct("<QQ32s8s")  # length of the text, length of the arrays, SHA-256, magic
-MOST_BYTES = 2**34  # of an atlas
-KINDS = ("<f8", "<i8", "<i4", "<u4", "|u1")  # of arrays
+MOST_BYTES = 2**34  # the largest file that is read
+KINDS = ("<f8", "<i8", "<i4", "<u4", "|u1")  # the types that arrays may have
 
 
 def write(path: Path, columns: dict[str, np.ndarray], about: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Writes a table, what is to be said about it, and arrays that go with it."""
+    """Writes a file.
+
+    Parameters
+    ----------
+    path : Path
+    columns : dict of str to ndarray
+        The columns of the table.
+    about : dict
+        The description, in plain values for JSON.
+    arrays : dict of str to ndarray
+        Further arrays.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -54,14 +67,14 @@ def write(path: Path, columns: dict[str, np.ndarray], about: dict[str, Any], arr
 
 
 def seal(content: bytearray) -> None:
-    """Puts the right sum into the seal of a file."""
+    """Writes the right checksum into the seal of a file."""
     begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little") - 40
     content[begin : begin + 32] = bytes(32)
     content[begin : begin + 32] = hashlib.sha256(content).digest()
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
-    """What `write` wrote: columns, what is said about them, arrays. All else is refused with a ValueError of one sentence."""
+    """The columns, the description and the arrays that `write` wrote. Anything else is refused with a `ValueError`."""
     content = read_file(path, MOST_BYTES, "an atlas file is needed", b"PAR1")
     if content[:4] != b"PAR1":
         raise ValueError(f"{path} is not an atlas: it was not written by anyreward.")
@@ -91,7 +104,7 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, n
 
 
 def _arrays(blob: memoryview, places: list[Any]) -> dict[str, np.ndarray]:
-    """Views of the bytes, one after the other: none may overlap another, so that they are never larger than the file."""
+    """Copies of the arrays in a file, which must not overlap: together they are never larger than the file."""
     arrays: dict[str, np.ndarray] = {}
     end = 0
     for name, kind, shape, begin in places:

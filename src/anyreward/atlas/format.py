@@ -1,8 +1,8 @@
-"""Atlases as files: what is written, and what of a file is believed when it is read.
+"""Atlas files: what is written, and how it is checked when it is read.
 
-Nothing is. A file may come from anywhere, so each part is checked against the others at the door: the counts against the setting,
-the evidence against what is possible, the certificate against the counts, the recording and what was paid against both. What is
-left without proof, a certificate about rewards that were observed, is shown as claimed and never as met.
+Use `Atlas.save` and `load`. A file may come from anywhere, so nothing in it is believed without a check: the counts are checked
+against the setting, the evidence against what is possible, the certificate against the counts, and the recording and the observed
+rewards against both. Only a certificate about observed rewards cannot be verified; it is shown as claimed, and never as met.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .recording import Recording
 
 FORMAT = 3
 NEW = {"added", "pooled", "recorded"}  # entries that earlier formats did not have
-MOST_CELLS, MOST_STEPS = 2**26, 2**16  # that a small file may ask for: time and memory follow from them
+MOST_CELLS, MOST_STEPS = 2**26, 2**16  # the largest problem that a small file may describe: it costs time and memory
 
 
 def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
-    """Saves, with what an exploration needs to go on from here."""
+    """Writes an atlas, together with what is needed to resume the exploration (`progress` and `state`, both may be empty)."""
     from .. import __version__
 
     columns = atlas.counts.columns()
@@ -63,12 +63,24 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
 
 
 def load(path: str | os.PathLike[str]) -> Atlas:
-    """Reads an atlas that `Atlas.save` or a checkpoint wrote. Nothing in the file is executed; a damaged one is refused."""
+    """Reads an atlas that `Atlas.save` or a checkpoint wrote.
+
+    Nothing in the file is executed, and all of its contents are checked; a damaged or inconsistent file is refused with a
+    `ValueError`.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    Atlas
+    """
     return read(Path(path))[0]
 
 
 def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
-    """An atlas, and what an exploration needs to go on from there, if the file has it."""
+    """The atlas in a file, and what is needed to resume its exploration, if the file has it."""
     columns, about, arrays = container.read(path)
     try:
         if type(about["format"]) is not int or about["format"] < 1:
@@ -81,7 +93,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         setting = certificate.setting
         size = path.stat().st_size
         cells = max((setting.horizon + 1) * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
-        work = setting.horizon * len(columns["count"]) if setting.stationary else 0  # a sweep over all steps
+        work = setting.horizon * len(columns["count"]) if setting.stationary else 0  # of one backward pass over all steps
         if max(cells, 4 * work) > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
             raise ValueError(
                 f"{setting.horizon} steps of {setting.n_outcomes} states are more than a file of this size may ask for."
@@ -92,7 +104,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         table = {name: columns[name] for name in columns if name not in PAID}
         counts = Counts.from_columns(setting, table, known, about["added"] if about["format"] == FORMAT else 2)
         if about["format"] < FORMAT:
-            certificate = replace(certificate, assumed=counts.declared)  # which earlier versions did not print
+            certificate = replace(certificate, assumed=counts.declared)  # earlier versions did not print declarations
         history = tuple((int(t), float(e)) for t, e in about["history"])
         times = [-1, *(t for t, _ in history)]
         if any(a >= b for a, b in pairwise(times)) or times[-1] > counts.episodes:
@@ -121,7 +133,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         if "recording.states" in arrays:
             recording = Recording(*(arrays[f"recording.{name}"] for name in Recording._fields))
             recording.check(setting, counts.episodes)
-            if about["format"] == FORMAT or "merged" not in about["source"]:  # earlier ones did not say where a run ends
+            if about["format"] == FORMAT or "merged" not in about["source"]:  # earlier formats do not say where a run ends
                 recording.check_counts(counts, recorded or (counts.episodes,))
             if paid is not None and len(paid):
                 recording.check_paid(paid, setting)
@@ -141,7 +153,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
 
 
 def from_older(counts: Counts, certificate: Certificate, paid: Paid | None) -> tuple[Counts, Certificate, list[str]]:
-    """What earlier versions (formats 1 and 2) saved, with what it says now, and sentences on what it no longer promises."""
+    """Brings an atlas of an earlier version (formats 1 and 2) up to date, with sentences on what it no longer promises."""
     setting, columns, news = counts.setting, counts.columns(), []
     known, A = counts.told(), setting.n_actions
     stays = np.setdiff1d(counts.stays(), setting.absorbing_states)
@@ -177,20 +189,20 @@ def from_older(counts: Counts, certificate: Certificate, paid: Paid | None) -> t
 
 
 def in_words(problem: Exception) -> str:
-    """What is wrong: our own sentence, or that something is, where Python stumbled over it."""
+    """The reason why a file is refused: the sentence of our own error, or a general one if Python raised another exception."""
     text = str(problem)
     return text if isinstance(problem, ValueError) and text.endswith(".") else "what it says does not fit together."
 
 
 def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
-    """A reward as arrays for a file; of one that is the same at every step, one step."""
+    """A reward as arrays for a file. Only one step is stored if all steps are the same."""
     if isinstance(reward, ArrivalReward):
         return {"steps": np.array([reward.shape[0]]), "pointer": reward.pointer, "target": reward.target, "pay": reward.pay}
     return {"values": np.array(reward[:1] if (reward == reward[:1]).all() else reward)}
 
 
 def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray | ArrivalReward | None:
-    """What `reward_arrays` gave, if a file has it, checked."""
+    """The reward that `reward_arrays` stored, checked, or None if the file has none."""
     S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
     if "reward.values" in arrays:
         steps = H if len(arrays["reward.values"]) == H else 1
@@ -208,14 +220,14 @@ def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray |
 
 
 def checked_runs(runs: Any) -> tuple[str, ...]:
-    """Marks of runs from a file."""
+    """Identifiers of runs from a file."""
     if not isinstance(runs, list) or not all(isinstance(run, str) and len(run) <= 200 for run in runs):
         raise ValueError("its marks of runs are damaged.")
     return tuple(runs)
 
 
 def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
-    """How an atlas was explored, from a file: each entry that is used somewhere is of the kind that is used."""
+    """The description of how an atlas was explored, from a file. Raises if an entry that is used somewhere has a wrong type."""
     if not isinstance(source, dict):
         raise ValueError("what it says of its origin is damaged.")
     texts = {name: source[name] for name in ("env", "algorithm", "fingerprint", "arrows") if source.get(name) is not None}

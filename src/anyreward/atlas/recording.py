@@ -1,4 +1,4 @@
-"""Episodes as they were played, kept with an atlas if that was asked for."""
+"""`Recording`: the episodes themselves, kept in an atlas if they were asked for (`explore(..., record=True)`)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ from ..data.counts import COLUMNS, Counts
 from ..rewards.observed import Paid
 from ..setting import Setting
 
-DAMAGED = "its recording is"
-MOST_PAID = float(np.finfo(float).max)
+DAMAGED = "its recording is"  # the beginning of error messages about a damaged file
+MOST_PAID = float(np.finfo(float).max)  # refuses infinite rewards
 
 
 class Recording(NamedTuple):
-    """Episodes as they were played, one a row; after an early end, they stay where they ended."""
+    """Episodes as they were played, one in each row. After an early termination, the remaining entries repeat the last state.
 
-    states: np.ndarray  # (B, H+1) int32
-    actions: np.ndarray  # (B, H) int32
-    rewards: np.ndarray  # (B, H) float64: what was paid, 0 after the end
-    lengths: np.ndarray  # (B,) int32: steps that were played
-    terminated: np.ndarray  # (B,) uint8: 1 if the episode ended of itself
+    Attributes
+    ----------
+    states : ndarray of int32, (B, H+1)
+    actions : ndarray of int32, (B, H)
+    rewards : ndarray of float64, (B, H)
+        The rewards that the environment paid; 0 after a termination.
+    lengths : ndarray of int32, (B,)
+        The number of steps that were played.
+    terminated : ndarray of uint8, (B,)
+        1 if the episode terminated by itself.
+    """
+
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    lengths: np.ndarray
+    terminated: np.ndarray
 
     def check(self, setting: Setting, episodes: int) -> None:
-        """Raises if this is no recording of that many episodes of a setting."""
+        """Raises if this is not a recording of that many episodes of the setting."""
         B, H = episodes, setting.horizon
         states = checked_array(self.states, np.int32, (B, H + 1), DAMAGED, 0, setting.n_outcomes - 1)
         checked_array(self.actions, np.int32, (B, H), DAMAGED, 0, setting.n_actions - 1)
@@ -33,11 +45,11 @@ class Recording(NamedTuple):
         lengths = checked_array(self.lengths, np.int32, (B,), DAMAGED, 1, H)
         checked_array(self.terminated, np.uint8, (B,), DAMAGED, 0, 1)
         after = states[np.arange(B)[:, None], np.minimum(np.arange(H + 1)[None], lengths[:, None])]
-        if not (states == after).all():  # it stays where it ended
+        if not (states == after).all():  # an episode that has terminated does not move any more
             raise ValueError(f"{DAMAGED} damaged.")
 
     def check_counts(self, counts: Counts, runs: tuple[int, ...]) -> None:
-        """Raises if counting these episodes, run by run, does not give these counts and their evidence."""
+        """Raises if counting these episodes again, run by run, does not give these counts and their evidence."""
         if sum(runs) != len(self.states) or min(runs, default=1) < 1 - (len(runs) == 1):
             raise ValueError(f"{DAMAGED} damaged.")
         again = Counts(counts.setting, counts.transfer)
@@ -55,7 +67,7 @@ class Recording(NamedTuple):
             raise ValueError("its counts are not those of its recording.")
 
     def check_paid(self, paid: Paid, setting: Setting) -> None:
-        """Raises if what was paid is not what these episodes were paid."""
+        """Raises if these observed rewards are not those of the recorded episodes."""
         again = Paid()
         for b, n in enumerate(self.lengths.tolist()):
             for h in range(n):
