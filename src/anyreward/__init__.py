@@ -1,10 +1,21 @@
 """anyreward: explore once, plan for any reward, know how wrong you can be.
 
-    atlas = anyreward.explore(env, horizon=20, epsilon=2.0)     # reward-free exploration, until certified
-    plan = atlas.plan(reward)                                   # a policy and an interval that holds, for any reward
+    atlas = anyreward.explore(env, horizon=20, epsilon=2.0)     # reward-free exploration, until the accuracy is certified
+    plan = atlas.plan(reward)                                   # a policy with certified bounds on its value, for any reward
 
-Reward-free exploration and planning in finite-horizon Markov decision processes, after *Adaptive Reward-Free Exploration*
-(Kaufmann et al., ALT 2021).
+Reward-free exploration and planning in finite-horizon Markov decision processes with finitely many states and actions, after
+*Adaptive Reward-Free Exploration* (Kaufmann et al., ALT 2021).
+
+===============================================  ==============================================================================
+`explore`, `identify`                            explore an environment for every reward, or for one reward
+`Atlas`, `Plan`, `Interval`, `load`              the result of an exploration: plan, evaluate, merge, save and load
+`Certificate`, `certify`                         what data prove, also data that somebody else collected (`Counts`)
+`Setting`, `Counts`, `TabularMDP`                the sizes of a problem, observed transitions, known models
+`audit`                                          checks whether an environment is Markov, and stationary
+`ALGORITHMS`, `Explorer`, `RFUCRL`, ...          exploration algorithms, to use with `ask` and `tell`
+`backward_induction`, `evaluate_policy`          exact planning in a known model
+`envs`, `theory`                                 example environments; the paper's formulas
+===============================================  ==============================================================================
 """
 
 from . import envs, theory

@@ -1,7 +1,7 @@
-"""What comes from outside is checked once, at the door.
+"""Checks of arrays that come from files.
 
-Compiled code does not look: an array that is too short, or a number that points beyond another array, would be read all the same.
-So every array of a file passes through `checked_array` before a kernel sees it.
+Compiled code does not check bounds: with an array that is too short, or an index that points beyond another array, it would read
+arbitrary memory. So every array of a file passes through `checked_array` before a kernel uses it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,20 @@ import numpy as np
 def checked_array(
     values: Any, kind: Any, shape: tuple[int | None, ...], what: str, low: Any = None, high: Any = None
 ) -> np.ndarray:
-    """`values` as compiled code may see it, or a ValueError that says that `what` is damaged.
+    """`values` as a contiguous array that compiled code may use, or a `ValueError` that says that it is damaged.
 
-    That is an array of that kind and shape (None: any length), contiguous, without NaN, with numbers from `low` to `high`.
+    Parameters
+    ----------
+    values : Any
+        Has to be an array without NaN.
+    kind : dtype
+        The type that it has to have.
+    shape : tuple of int or None
+        The shape that it has to have; None allows any length.
+    what : str
+        The beginning of the error message, such as "its counts are".
+    low, high : optional
+        The smallest and the largest allowed entry, as numbers or arrays that broadcast.
     """
     right = isinstance(values, np.ndarray) and values.dtype == np.dtype(kind) and values.ndim == len(shape)
     right = right and all(wanted in (None, found) for found, wanted in zip(values.shape, shape, strict=True))

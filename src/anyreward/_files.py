@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, by one process at a time, and read only if they are files of a sane size."""
+"""Files: written completely or not at all, locked against other processes, and read only if regular and not too large."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .words import plain
 
 
 def check_writable(path: Path, folder: bool = False) -> Path:
-    """Where a file of that name is written: links are followed. Raises if it cannot be; `folder` says that it may be a folder."""
+    """The path at which a file is written, with links resolved. Raises if no file can be written there.
+
+    With `folder=True`, an existing folder is accepted too.
+    """
     if not possible(path):
         raise ValueError(f"{str(path)!a} cannot be written: no file can have such a name.")
     try:
@@ -49,7 +52,7 @@ def possible(path: Path) -> bool:
 
 
 def check_folder(path: Path) -> None:
-    """Raises if results cannot be written into a folder of that name, which may have to be made."""
+    """Raises if results cannot be written into that folder, which may not exist yet."""
     try:
         there = path.exists() or path.is_symlink()
     except OSError as problem:
@@ -61,11 +64,11 @@ def check_folder(path: Path) -> None:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Keeps a file, or a folder of results, for this process; another one that wants to write there is told who has it.
+    """Locks a file, or a folder of results, for this process; another process that wants to write there is told who holds it.
 
-    The lock is the operating system's, on a file `.<name>.lock` beside it, or `.lock` in the folder, that says who holds it: it
-    ends with the process, however that ends, whatever it has started. What a killed process leaves of it means nothing, and is
-    removed by the next one.
+    The lock is one of the operating system, on a file `.<name>.lock` beside the file, or `.lock` in the folder, which says who
+    holds it. It ends with the process, however the process ends, and is not inherited by processes that it started. The lock file
+    that a killed process leaves behind has no effect, and is removed by the next process that takes the lock.
     """
     target = check_writable(path, folder=True)
     name = target / ".lock" if target.is_dir() else target.parent / f".{target.name}.lock"
@@ -77,19 +80,20 @@ def held(path: Path) -> Iterator[None]:
             os.write(lock, said.encode())
         yield
     finally:
-        if lock in LOCKS:  # not in a process that was forked meanwhile: the lock is its parent's
+        if lock in LOCKS:  # otherwise this is a forked process, and the lock belongs to its parent
             with suppress(OSError):
-                name.unlink()  # while it is held: whoever has opened it in vain opens it anew
+                # Removed while it is still locked: a process that has opened it meanwhile notices, and opens a new one.
+                name.unlink()
             LOCKS.discard(lock)
             with suppress(OSError):
                 os.close(lock)
 
 
-LOCKS: set[int] = set()  # open files that this process has locked
+LOCKS: set[int] = set()  # descriptors of the lock files that this process holds
 
 
 def _forget_locks() -> None:
-    """A process that is forked must not keep what its parent has locked."""
+    """Closes the locks of the parent in a forked process, so that the child does not keep them alive."""
     while LOCKS:
         with suppress(OSError):
             os.close(LOCKS.pop())
@@ -100,7 +104,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _locked(name: Path, path: Path) -> int:
-    """An open file of that name that is locked; raises if another process has it."""
+    """Opens and locks the lock file; returns its descriptor. Raises if another process holds it."""
     from filelock import lock_descriptor
 
     for _ in range(10):
@@ -115,7 +119,7 @@ def _locked(name: Path, path: Path) -> int:
                 raise ValueError(f"{path} cannot be written: its lock {name} is not a file.")
             if not lock_descriptor(lock, blocking=False):
                 raise ValueError(f"{path} is being written by {_holder(name)}: wait for it to end, or choose another name.")
-            if os.fstat(lock).st_nlink:  # else its holder ended, and removed it, while we opened it
+            if os.fstat(lock).st_nlink:  # otherwise its holder removed it while we were opening it: try again
                 LOCKS.add(lock)
                 return lock
         except OSError as problem:
@@ -129,7 +133,7 @@ def _locked(name: Path, path: Path) -> int:
 
 
 def _holder(name: Path) -> str:
-    """Who holds a lock, as the file says, which is written right after it was locked."""
+    """Who holds a lock, according to the lock file. The file is written shortly after it was locked, so this waits a little."""
     for _ in range(5):
         with suppress(ValueError):
             text = plain(read_file(name, 1000, "").decode(errors="replace"))
@@ -140,12 +144,12 @@ def _holder(name: Path) -> str:
 
 
 def reason(problem: OSError) -> str:
-    """Why the system refused something."""
+    """Why the operating system refused something."""
     return (problem.strerror or str(problem)).rstrip(".")
 
 
 def clear_drafts(path: Path) -> None:
-    """Removes what writing that file left behind when it was killed, if it is a minute old."""
+    """Removes unfinished drafts of that file that a killed process left behind, if they are at least a minute old."""
     path = Path(os.path.realpath(path))
     pattern = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{16}")
     with suppress(OSError):
@@ -155,9 +159,9 @@ def clear_drafts(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes | bytearray) -> None:
-    """Puts `content` in the place of a file, whole or not at all, even if the machine stops on the way.
+    """Replaces a file by `content`, completely or not at all, even if the machine stops in between.
 
-    A link stays one: the file that it points to is replaced. A file that was there keeps its mode, and its owner if we may.
+    If the path is a link, the file that it points to is replaced. An existing file keeps its mode, and its owner if permitted.
     """
     target = check_writable(path)
     draft = target.parent / f".{target.name}.{secrets.token_hex(8)}"
@@ -176,7 +180,7 @@ def replace_file(path: Path, content: bytes | bytearray) -> None:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # the file is in its place; some file systems cannot make the name of it last
+    with suppress(OSError):  # makes the new name durable; some file systems cannot, but the file is in its place
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -185,7 +189,7 @@ def replace_file(path: Path, content: bytes | bytearray) -> None:
 
 
 def _take_after(draft: int, target: Path) -> None:
-    """Gives an open file the owner and the mode of the one that it will replace, if there is one."""
+    """Gives an open file the owner and the mode of the file that it will replace, if there is one."""
     with suppress(FileNotFoundError):
         before = target.stat()
         if hasattr(os, "fchown"):
@@ -195,10 +199,19 @@ def _take_after(draft: int, target: Path) -> None:
 
 
 def read_file(path: Path, most: int, needed: str, begins: bytes = b"") -> bytes:
-    """The contents of a regular file of at most so many bytes; `needed` says what is needed if it is not there.
+    """The contents of a regular file. Raises if it does not exist, is not a regular file, or is too large.
 
-    A pipe could wait for ever, a device never end: both are refused, without waiting. Of a file that does not begin as it should,
-    no more than that is read.
+    Pipes and devices are refused without waiting for them, since reading them might never end.
+
+    Parameters
+    ----------
+    path : Path
+    most : int
+        The largest allowed size in bytes.
+    needed : str
+        What is needed, for the error message if the file does not exist.
+    begins : bytes, default b""
+        How the file has to begin. If it begins differently, only these first bytes are returned.
     """
     if not possible(path):
         raise ValueError(f"{str(path)!a} cannot be read: no file can have such a name.")

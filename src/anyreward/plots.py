@@ -1,4 +1,4 @@
-"""Pictures of an atlas and of plans: in the terminal, as files, and as a page that needs nothing else."""
+"""Plots of an atlas and of its plans: text for the terminal, figures as files, and a report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -18,25 +18,43 @@ if TYPE_CHECKING:
 
 SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
-TALLEST = 200  # rows of a grid in a terminal
-WIDTH = 60  # characters
+TALLEST = 200  # the most rows of a grid in a terminal
+WIDTH = 60  # the number of bars in a terminal
 BLUE, GREY = "#1f5fa8", "#888888"
 
 
 def grid_of(atlas: Atlas, grid: tuple[int, int] | None = None) -> tuple[int, int] | None:
-    """Rows and columns of the states, if they are the fields of a grid."""
+    """The rows and columns of the states, if they are the cells of a grid, otherwise None.
+
+    Parameters
+    ----------
+    atlas : Atlas
+    grid : (int, int), optional
+        Rows and columns; taken from the atlas if it was explored in a grid world.
+    """
     shape = grid or atlas.source.get("grid")
     S = atlas.counts.setting.n_states
     if shape is None:
         return None
     rows, cols = int(shape[0]), int(shape[1])
-    if rows < 1 or cols < 1 or not rows * cols <= S <= rows * cols + 1:  # one more: the end of an episode
+    if rows < 1 or cols < 1 or not rows * cols <= S <= rows * cols + 1:  # one state more may stand for terminations
         raise ValueError(f"the grid is {rows} x {cols}, but there are {S} states.")
     return rows, cols
 
 
 def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
-    """Visits per state, as lines for a terminal: a grid in shades, or a row of bars."""
+    """The visits of each state as lines for a terminal: shades on a grid, otherwise a row of bars.
+
+    Parameters
+    ----------
+    atlas : Atlas
+    grid : (int, int), optional
+        Rows and columns, if the states are the cells of a grid.
+
+    Returns
+    -------
+    list of str
+    """
     visits, shape = atlas.counts.state_visits().astype(float), grid_of(atlas, grid)
     if shape is not None and shape[0] <= TALLEST and shape[1] <= 2 * WIDTH:
         field = visits[: shape[0] * shape[1]].reshape(shape)
@@ -52,7 +70,21 @@ def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
 
 
 def plan_text(atlas: Atlas, plan: Plan, grid: tuple[int, int] | None = None, step: int = 0) -> list[str]:
-    """The actions of one step on a grid, as lines for a terminal; a dot where nothing was ever seen."""
+    """The actions of a plan at one step on a grid, as lines for a terminal; a dot marks states that were never visited.
+
+    Parameters
+    ----------
+    atlas : Atlas
+    plan : Plan
+    grid : (int, int), optional
+        Rows and columns, if the states are the cells of a grid.
+    step : int, default 0
+
+    Returns
+    -------
+    list of str
+        Empty if the states are not the cells of a grid, or the grid is too tall.
+    """
     shape = grid_of(atlas, grid)
     if shape is None or shape[0] > TALLEST:
         return []
@@ -66,7 +98,19 @@ def plan_text(atlas: Atlas, plan: Plan, grid: tuple[int, int] | None = None, ste
 
 
 def draw(atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = None) -> Any:
-    """A figure: visits per state, epsilon over time and, on a grid, the plan."""
+    """A figure with the visits of each state, epsilon over time and, on a grid, the actions of a plan.
+
+    Parameters
+    ----------
+    atlas : Atlas
+    plan : Plan, optional
+    grid : (int, int), optional
+        Rows and columns, if the states are the cells of a grid.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     from matplotlib.figure import Figure
 
     shape = grid_of(atlas, grid)
@@ -100,32 +144,44 @@ def draw(atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = 
 
 
 def save_picture(path: Path, atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = None) -> None:
-    """Draws an atlas, and a plan if there is one, into a PNG, PDF or SVG file, by the ending of its name."""
+    """Saves the figure of `draw` as a PNG, PDF or SVG file, chosen by the ending of the name."""
     check_drawable(path)
     save_figure(path, draw(atlas, plan, grid))
 
 
 def check_drawable(path: Path) -> None:
-    """Raises if a picture cannot be written there."""
+    """Raises if a figure cannot be written to that path."""
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"{path} cannot be drawn: the name has to end in .png, .pdf or .svg.")
     check_writable(path)
 
 
 def save_figure(path: Path, figure: Any) -> None:
-    """Writes a figure as PNG, PDF or SVG, by the ending of the name."""
+    """Saves a Matplotlib figure as a PNG, PDF or SVG file, chosen by the ending of the name."""
     check_drawable(path)
     replace_file(path, _picture(figure, path.suffix.lower().lstrip(".")))
 
 
 def _picture(figure: Any, kind: str) -> bytes:
+    """A figure as the bytes of a PNG, PDF or SVG file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=120)
     return buffer.getvalue()
 
 
 def save_report(path: Path, atlas: Atlas, plan: Plan, reward: str, grid: tuple[int, int] | None = None) -> None:
-    """Writes a page with the plan, what is certain about it and the pictures, all in one file."""
+    """Saves an HTML page with a plan, its certified bounds, all assumptions and the plots, in one file.
+
+    Parameters
+    ----------
+    path : Path
+    atlas : Atlas
+    plan : Plan
+    reward : str
+        A description of the reward, for the page.
+    grid : (int, int), optional
+        Rows and columns, if the states are the cells of a grid.
+    """
     image = base64.b64encode(_picture(draw(atlas, plan, grid), "png")).decode()
     rows = [
         ("reward", reward),
