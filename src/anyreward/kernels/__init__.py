@@ -1,26 +1,29 @@
-"""The compiled loops, and only they: pure functions on arrays, grouped by what they know.
+"""Compiled loops: pure functions on arrays that algorithms, certificates and planning share.
 
 ===========  =======================================================================================
-`table`      what was visited: nodes, rows and edges, and how one transition is recorded
-`greedy`     the greedy policy of an index over visited nodes, with ties broken repeatably
-`simulate`   a known model: one step, one episode, many walkers at once
-`episode`    one episode of a greedy policy on a known model, recorded as it goes
+`table`      the visited part of a problem: nodes, rows and edges, and how a transition is recorded
+`greedy`     the greedy policy of an index over visited nodes, with reproducible tie-breaking
+`simulate`   a known model: one step, one episode, many episodes of one policy at once
+`episode`    one episode of a greedy policy in a known model, recorded while it is played
 `loop`       play an episode, learn from it, go on: the compiled form of `ask` and `tell`
 `rf`         an error index: one path, one full backward pass
-`radii`      how far a law can be from the empirical one: KL thresholds, TV radii
+`radii`      confidence radii of a distribution: KL thresholds, total variation radii
 `ball`       the largest and smallest expectation over a KL ball
 `robust`     planning over KL balls
-`bpi`        upper and lower values of one reward on visited nodes, over balls
-`optimism`   an optimistic index, whose formulas are the algorithm's own: one full backward pass after every episode
-`phases`     upper and lower values that are computed anew when a count has doubled
-`trajectory` the trajectory certificate: a backward pass, the search over multipliers
-`formulas`   formulas that algorithms share, and what a formula sees of a row
-`compiled`   how they are compiled and cached
+`bpi`        upper and lower values of one reward on visited nodes, over KL or L1 balls
+`optimism`   an optimistic index with the formulas of an algorithm: a full backward pass after every episode
+`phases`     upper and lower values that are recomputed when a count has doubled
+`trajectory` the trajectory certificate: a backward pass, and the search over multipliers
+`formulas`   formulas that several algorithms share, and what a formula gets to see of a row
+`compiled`   how these functions are compiled and cached
 ===========  =======================================================================================
 
-Numba takes longer to import than everything else together, so a kernel module is imported when it is first used
-(``kernels.rf.plan(...)``), and `import anyreward` stays fast. Compiled code is cached on disk; when something has
-to be compiled, which happens once per version and machine, one line on stderr says so.
+Numba takes longer to import than everything else together. Therefore a kernel module is imported when it is first used
+(``kernels.rf.plan(...)``), and `import anyreward` stays fast. Compiled code is cached on disk. When something has to be compiled,
+which happens once per version and machine, one line on stderr says so.
+
+Throughout, S, A and H are the numbers of states, actions and steps, N the number of nodes that the arrays have room for, and
+P ("planes") the number of index values of a node: 1, or H + 1 if the setting is stationary.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ def __getattr__(name: str) -> ModuleType:
 
 @functools.cache
 def _announce_compilation() -> None:
-    """Lets Numba say once, on stderr, that it compiles; a load from the disk cache raises no such event."""
+    """Prints one line to stderr when Numba compiles for the first time; loading from the disk cache prints nothing."""
     from numba.core import event
 
     class FirstCompilation(event.Listener):

@@ -1,13 +1,15 @@
 """The largest and the smallest expectation over a KL ball, exactly and on the safe side.
 
-For an empirical law q on the seen successors, values f, a radius c >= 0 and f* the largest value that p may put mass on, seen
-or not, let g = f* - f >= 0 on the seen successors. By Lagrangian duality (`docs/theory.md`)
+Let q be an empirical distribution on the observed successors, f the values of the successors, c >= 0 the radius of the ball, and
+f* the largest value that p may put mass on, observed or not. With g = f* - f >= 0 on the observed successors, Lagrangian duality
+gives (`docs/theory.md`, 6)
 
-    max { p.f : KL(q, p) <= c } = f* - max_{u >= 0} F(u),     F(u) = exp(sum_k q_k log(u + g_k) - c) - u,
+    max { p.f : KL(q, p) <= c } = f* - max_{u >= 0} F(u),     F(u) = exp(sum_k q_k log(u + g_k) - c) - u.
 
-and for the smallest value, with f_* the smallest admissible one and g = f - f_*, min = f_* + max_u F(u). F is concave and
-**every** u >= 0 gives a number on the safe side, so an inaccurate u costs tightness and never validity. F'(u) has the sign of
-theta(u) - c with theta(u) = sum q log(u+g) + log sum q/(u+g), which decreases in u.
+For the smallest expectation, let f_* be the smallest admissible value and g = f - f_*; then min = f_* + max_u F(u).
+
+F is concave, and **every** u >= 0 gives a number on the safe side, so an inaccurate u costs tightness and never validity. F'(u)
+has the sign of theta(u) - c with theta(u) = sum q log(u+g) + log sum q/(u+g), which decreases in u.
 """
 
 from __future__ import annotations
@@ -16,29 +18,29 @@ from math import exp, expm1, inf, log, log1p, sqrt
 
 from .compiled import inlined, loop
 
-ROUNDING = 1e-13  # relative; what is taken off the gap so that rounding cannot turn it to the wrong side ...
-ROUNDING_EACH = 4e-16  # ... and as much more for each successor that is summed over
-LEAST_U = 1e-250  # below, 1/u could overflow; F(u) is nothing there
+ROUNDING = 1e-13  # the gap is reduced by this relative amount, so that rounding cannot move it to the unsafe side ...
+ROUNDING_EACH = 4e-16  # ... and by this much more for each successor in the sum
+LEAST_U = 1e-250  # below this, 1/u could overflow, and F(u) is negligible
 
 
 @inlined
 def log_one_plus(x):
-    """log(1 + x) for x > 0, a few units in the last place beside log1p and faster."""
+    """log(1 + x) for x > 0: faster than log1p, and accurate to a few units in the last place."""
     y = 1.0 + x
     return log(y) * (x / (y - 1.0)) if 1e-8 < x < 1e15 else log1p(x)
 
 
 @inlined
 def exp_minus_one(x):
-    """exp(x) - 1, relative 1e-14 and faster than expm1."""
+    """exp(x) - 1: faster than expm1, with a relative error of 1e-14."""
     return exp(x) - 1.0 if abs(x) > 0.1 else expm1(x)
 
 
 @loop
 def gap(seen, begin, size, n, g, c, u):
-    """At most max_u F(u), and equal to it up to 1e-12 or so; returned with the u it was found at, to start from next time.
+    """A lower bound on max_u F(u), equal to it up to about 1e-12, and the u at which it was found, to start from next time.
 
-    q_k = seen[begin + k] / n and g[k] >= 0 for k < size; a start u <= 0 means: none is known.
+    q_k = seen[begin + k] / n and g[k] >= 0 for k < size. A start u <= 0 means that none is known.
     """
     mean, least, share = 0.0, inf, 1.0 / n
     for k in range(size):
@@ -51,7 +53,7 @@ def gap(seen, begin, size, n, g, c, u):
     if c <= 0.0:
         return mean * keep, u
     best = 0.0
-    if least > 0.0:  # then u = 0 is possible: mass leaves for a better successor that was not seen
+    if least > 0.0:  # then u = 0 may be optimal: mass moves to a better successor that was not observed
         logs, inverse = 0.0, 0.0
         for k in range(size):
             q = seen[begin + k] * share
@@ -60,7 +62,7 @@ def gap(seen, begin, size, n, g, c, u):
         best = exp(logs - c)
         if best * inverse <= 1.0:  # theta(0) <= c
             return best * keep, 0.0
-    low, high = 0.0, mean / c  # theta(u) <= log(1 + mean/u) is below c from there on
+    low, high = 0.0, mean / c  # theta(u) <= log(1 + mean/u) is below c for larger u
     if not LEAST_U < u < high:
         variance = 0.0
         for k in range(size):
@@ -80,13 +82,13 @@ def gap(seen, begin, size, n, g, c, u):
             s += q * a * a
         best = max(best, u * exp_minus_one(logs - c))
         theta = logs + log(m)
-        if abs(theta - c) <= 1e-6 * c:  # F is flat at its peak: what is lost is the square of this
+        if abs(theta - c) <= 1e-6 * c:  # F is flat at its maximum, so the loss is of the order of the square of this
             break
         if theta > c:
             low = u
         else:
             high = u
-        # Newton for theta(u)^(-1/2) = c^(-1/2), which is linear in u where u is large; else halve the bracket.
+        # Newton's method for theta(u)^(-1/2) = c^(-1/2), which is nearly linear for large u; otherwise shrink the bracket.
         slope = (s / m - m) * inverse
         step = 2.0 * theta * (sqrt(theta / c) - 1.0) / slope if theta > 0.0 and slope > 0.0 else inf
         nearer = u + step
@@ -100,9 +102,9 @@ def gap(seen, begin, size, n, g, c, u):
 
 @loop
 def gap_l1(seen, begin, size, n, g, d):
-    """The smallest sum_k p_k g_k over laws within d of the empirical one in L1, g >= 0; mass may leave for one with g = 0.
+    """The smallest sum_k p_k g_k over distributions p within d of the empirical one in L1, where g >= 0.
 
-    d/2 of the mass leaves, from the largest g first. g is used up.
+    Mass d/2 moves away, from the largest g first, to a successor with g = 0. The array g is overwritten.
     """
     total, leaving = 0.0, min(1.0, 0.5 * d)
     for k in range(size):

@@ -1,9 +1,12 @@
-"""Upper and lower values of one reward on visited nodes, over KL balls: the BPI-UCRL indices.
+"""Upper and lower values of one reward on visited nodes, over confidence balls: the indices of BPI-UCRL.
 
     Q_up_h(s,a) = r_up + gamma max { p.V_up_{h+1} : KL(p_hat, p) <= c },    Q_lo_h(s,a) = r_lo + gamma min { p.V_lo_{h+1} : ... }
 
-and V = max_a Q for both. Mass may move to states that were never seen, so the largest V_up and the smallest V_lo over *all*
-states of a step matter. States without data have values by their rewards alone; only the extreme ones of them are looked at.
+and V = max_a Q for both. The balls may also be L1 balls.
+
+A distribution in the ball may put mass on successors that were never observed, so the largest V_up and the smallest V_lo over
+*all* states of a step matter. The values of states without data depend on their rewards alone, and only the extreme ones are
+computed.
 """
 
 from __future__ import annotations
@@ -17,26 +20,26 @@ from .compiled import allocates, inlined, loop
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
 from .table import is_illegal, is_known, is_unsure, row_of
 
-KNOWN, FIXED, RANDOM = 0, 1, 2  # rewards: known beforehand; observed and always the same; observed and random
+KNOWN, FIXED, RANDOM = 0, 1, 2  # kinds of rewards: known beforehand; observed and deterministic; observed and random
 
 
 class Sides(NamedTuple):
-    """Both indices; P planes are 1, or H + 1 when stationary."""
+    """The upper and the lower index of every node, and the extreme values over all states. P is 1, or H + 1 if stationary."""
 
-    Q: np.ndarray  # (P, N * A) float64: upper
-    V: np.ndarray  # (P, N) float64
+    Q: np.ndarray  # (P, N * A) float64: Q_up
+    V: np.ndarray  # (P, N) float64: V_up
     settled: np.ndarray  # (P, N) uint8: 0 for a node that is new since the last pass
     Q_lo: np.ndarray  # (P, N * A) float64
     V_lo: np.ndarray  # (P, N) float64
     u: np.ndarray  # (2, P, N * A) float64: where the searches over the balls ended, to start from next time
     far: np.ndarray  # (2, H + 1) float64: the largest V_up and the smallest V_lo over all states of a step
-    radius: np.ndarray  # (N * A,) float64: KL
-    dirty: np.ndarray  # (P, N * A) uint8: rows with new data since the last pass
-    moved: np.ndarray  # (P, N) uint8: nodes whose V_up or V_lo the last pass changed
+    radius: np.ndarray  # (N * A,) float64: the radius of the ball of a row
+    dirty: np.ndarray  # (P, N * A) uint8: 1 for rows with new data since the last pass
+    moved: np.ndarray  # (P, N) uint8: 1 for nodes whose V_up or V_lo changed in the last pass
 
 
 class Rewards(NamedTuple):
-    """What is known of the reward. H' is 1 if it does not depend on the step."""
+    """What is known about the reward. H' is 1 if it does not depend on the step, otherwise H."""
 
     kind: int
     known: np.ndarray  # (H', S, A) float64 if known, else empty
@@ -44,22 +47,24 @@ class Rewards(NamedTuple):
     order: np.ndarray  # (H', S) int64 if known: states by increasing peak; else empty
     least: np.ndarray  # (H', S) float64 if known: min_a r; else empty
     order_least: np.ndarray  # (H', S) int64 if known: states by increasing least; else empty
-    total: np.ndarray  # (N * A,) float64: sum of what was observed, start rows and rows without data 0
-    up: np.ndarray  # (N * A,) float64: bounds on the mean of what is observed; without data 1
-    lo: np.ndarray  # (N * A,) float64; without data 0
+    total: np.ndarray  # (N * A,) float64: the sum of the observed rewards; 0 for row 0 and rows without data
+    up: np.ndarray  # (N * A,) float64: an upper bound on the mean of the observed rewards; 1 without data
+    lo: np.ndarray  # (N * A,) float64: a lower bound; 0 without data
 
 
 class Constants(NamedTuple):
+    """The constants of the recursion."""
+
     discount: float
     horizon: int
     n_states: int
     n_actions: int
-    threshold: int  # of `radii`
-    most: int  # successors a pair can have
-    log_laws: float
+    threshold: int  # a kind of threshold of `radii`
+    most: int  # the largest possible number of successors of a pair
+    log_laws: float  # log(laws / delta): delta is shared among that many distributions
     reward_level: float  # log(laws / delta) for the means of random rewards
     random_start: bool
-    l1: bool  # balls of the L1 norm instead of KL
+    l1: bool  # whether the balls are L1 balls instead of KL balls
 
 
 @loop
@@ -72,8 +77,11 @@ def reward_bounds(rewards, h, s, a, row, side):
 
 @inlined
 def blind_reward(reward, table_known, A, s, side):
-    """What the best action of a state without data pays, reward (A,): the best legal one or, if it is not known which are legal,
-    the best (side 0) or the worst (side 1) of all, which may be the only legal one."""
+    """The reward of the best action in a state without data, given its rewards (A,).
+
+    That is the best legal action. If the legal actions are unknown, it is the best (side 0) or the worst (side 1) of all actions,
+    which may be the only legal one.
+    """
     unsure = is_unsure(table_known, A, s)
     best = -np.inf
     for a in range(A):
@@ -86,8 +94,8 @@ def blind_reward(reward, table_known, A, s, side):
 def best_blind(rewards, node_of, table_known, A, layer, h, side):
     """The largest (side 0) or smallest (side 1) `blind_reward` over the states of a layer without data; nan if there are none.
 
-    Without marks that is max_a r, by which the states are sorted. With marks it may be as small as min_a r, or, with illegal
-    actions, smaller than max_a r: states are looked at by these bounds until no other can be more extreme.
+    Without marks, `blind_reward` is max_a r, by which the states are sorted. With marks it may be as small as min_a r, or smaller
+    than max_a r if actions are illegal. States are visited in the order of these bounds until no other can be more extreme.
     """
     S = node_of.shape[1]
     if rewards.kind != KNOWN:
@@ -115,7 +123,10 @@ def best_blind(rewards, node_of, table_known, A, layer, h, side):
 
 @inlined
 def ball_value(n, first, size, target, seen, row, radius, most, V, far, sign, u, g, l1):
-    """far -+ gap: the extreme expectation of V over the ball of a row, KL or L1, and the u of the search."""
+    """The extreme expectation of V over the KL or L1 ball of a row, and the u at which the search ended.
+
+    `far` is the extreme of V over all states, seen or not. `sign` is 1 for the largest expectation, -1 for the smallest.
+    """
     begin, wide = np.uint64(first[row]), np.uint64(size[row])
     if wide >= most:
         far = V[target[begin]]
@@ -131,7 +142,7 @@ def ball_value(n, first, size, target, seen, row, radius, most, V, far, sign, u,
 
 @inlined
 def is_stale(first, size, target, moved, plane, row):
-    """Whether a successor of a row has moved."""
+    """Whether the value of a successor of this row has changed in the last pass."""
     stale = False
     for e in range(first[row], first[row] + size[row]):
         stale |= moved[plane, target[e]] != 0
@@ -140,7 +151,7 @@ def is_stale(first, size, target, moved, plane, row):
 
 @loop
 def sweep(table, sides, rewards, constants, g):
-    """A full backward pass of both indices. A row is computed anew if it has new data or anything it depends on has moved."""
+    """A full backward pass of both indices. A row is recomputed if it has new data or a value it depends on has changed."""
     node_of, state, following, head = table.node_of, table.state, table.following, table.head
     n, first, size, target, seen, known = table.n, table.first, table.size, table.target, table.seen, table.known
     Q, V, settled, Q_lo, V_lo, u, far, radius, dirty, moved = sides
@@ -165,7 +176,8 @@ def sweep(table, sides, rewards, constants, g):
                 ):  # fmt: skip
                     dirty[plane, row] = 0
                     up, lo = far_up, far_lo
-                    if size[row] == 0 and is_known(known, A, s, a):  # it stays, as the visit did that made this node
+                    if size[row] == 0 and is_known(known, A, s, a):
+                        # Absorbing: the visit that created this node stayed here, so the next step has a node of s too.
                         stay = node_of[min(h + 1, len(head) - 1), s]
                         up, lo = V[plane_next, stay], V_lo[plane_next, stay]
                     elif size[row] > 0 and h < H - 1:
@@ -211,7 +223,7 @@ def start_values(table, sides, constants, initial_state, g):
 
 @loop
 def observe(table, sides, rewards, constants, row, payment):
-    """Brings the radius of a row up to date and takes in one observed reward of it."""
+    """Updates the radius of a row after a visit and records one observed reward of it."""
     n = float(table.n[row])
     A = constants.n_actions
     at_start = row < A
@@ -229,7 +241,7 @@ def observe(table, sides, rewards, constants, row, payment):
 
 @loop
 def settle_rewards(table, rewards, constants, row):
-    """The bounds on the mean of a row's random rewards, once all of an episode are in."""
+    """Updates the bounds on the mean of a row's random rewards, once all rewards of an episode are recorded."""
     if rewards.kind == RANDOM:
         n = float(table.n[row])
         rewards.lo[row], rewards.up[row] = kl_interval(rewards.total[row] / n, n, constants.reward_level)
@@ -237,7 +249,7 @@ def settle_rewards(table, rewards, constants, row):
 
 @loop
 def take_in(table, sides, rewards, constants, nodes, actions, payments):
-    """Radii and reward bounds of the rows of one episode that was just recorded."""
+    """Updates the radii and reward bounds of the rows of one episode that was just recorded."""
     A = constants.n_actions
     observe(table, sides, rewards, constants, np.uint64(0), 0.0)
     for h in range(len(actions)):
@@ -248,7 +260,10 @@ def take_in(table, sides, rewards, constants, nodes, actions, payments):
 
 @allocates
 def contradiction(table, up, A, states, actions, payments):
-    """The first (episode, step) that pays something else than its row did before, in the table or in these episodes; or -1."""
+    """The first (episode, step) whose reward differs from an earlier one of the same row, or (-1, -1).
+
+    The earlier reward may be in the table or in these episodes.
+    """
     layers = len(table.head)
     paid = {(0, 0, 0): 0.0}
     paid.clear()

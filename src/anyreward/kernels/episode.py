@@ -1,4 +1,4 @@
-"""One episode of a greedy policy on a known model, recorded as it goes."""
+"""One episode of a greedy policy in a known model, recorded while it is played."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from .table import EPISODES, NONE, add_edge, find, row_of
 
 @inlined
 def play(model, table, index, prior, A, key, rng, nodes, actions):
-    """Plays an episode and writes its nodes (H+1) and actions (H). Needs room for H + 1 records.
+    """Plays an episode, records it in the table, and writes its nodes (H+1) and actions (H). Needs room for H + 1 records.
 
-    `index` is a tuple with Q and settled, see `greedy`. Nodes that are new are left without an index; `choose` knows what to do
-    there.
+    `index` is a named tuple with Q and settled, see `greedy`. New nodes are left without an index; `choose` handles them.
     """
     _, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
     shape, successors, _, cumulative, _, _, _ = model

@@ -1,10 +1,12 @@
-"""The greedy policy of an index on visited nodes, with ties broken the same way wherever it is asked.
+"""The greedy policy of an index on visited nodes, with reproducible tie-breaking.
 
-An index keeps, for every row, its value Q and, for every node, V = max_a Q. Which of several maximisers is taken is a pure
-function of (key, step, state): the compiled loop asks only where it comes by, `policy` asks everywhere, and both get the same
-answer without having drawn anything. A pass over all nodes keeps no maximisers: an episode asks for a few of them.
+An index keeps a value Q for every row and V = max_a Q for every node. Which one of several maximising actions is taken is a pure
+function of (key, step, state): the compiled loop evaluates it only where an episode passes, `policy` evaluates it everywhere, and
+both get the same answer without drawing random numbers. The backward pass does not store maximisers, because an episode needs
+only a few of them.
 
-Step-dependent transitions have one plane of nodes (a node knows its step); stationary ones have a plane for each step.
+In step-dependent settings an index has one plane of nodes, because a node belongs to one step. In stationary settings it has one
+plane for each step.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .table import error_without_data, row_of
 
 
 class Greedy(NamedTuple):
-    """An index and its greedy actions; P planes are 1, or H + 1 when stationary."""
+    """An index over visited nodes. P is 1, or H + 1 if stationary."""
 
     Q: np.ndarray  # (P, N * A) float64
     V: np.ndarray  # (P, N) float64: max_a Q
@@ -28,7 +30,7 @@ class Greedy(NamedTuple):
 
 @inlined
 def mix(x):
-    """A bijection of 64-bit words without visible structure (the finaliser of SplitMix64)."""
+    """A bijection of 64-bit words that looks random (the finaliser of SplitMix64)."""
     x = np.uint64(x)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -37,7 +39,7 @@ def mix(x):
 
 @inlined
 def episode_key(seed_key, t):
-    """The key under which episode t breaks its ties; 0 means: take the first maximiser."""
+    """The key with which episode t breaks its ties; 0 means that the first maximising action is taken."""
     if seed_key == np.uint64(0):
         return np.uint64(0)
     return mix(np.uint64(seed_key) + np.uint64(t) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
@@ -45,7 +47,7 @@ def episode_key(seed_key, t):
 
 @inlined
 def which(key, h, s, ties):
-    """Which of `ties` maximisers is taken in state s at step h: uniform over keys, 0 for key 0."""
+    """Which one of `ties` maximising actions is taken in state s at step h: uniform over keys, and 0 for key 0."""
     if key == np.uint64(0):
         return 0
     word = mix(key + (np.uint64(h) << np.uint64(32)) + np.uint64(s))
@@ -54,7 +56,7 @@ def which(key, h, s, ties):
 
 @inlined
 def choose_blind(prior, A, h, s, key):
-    """The action in a state without any data: by what is known beforehand, (H', S, A), or any if that is empty."""
+    """The action in a state without data: a maximiser of `prior` (H', S, A), or any action if `prior` is empty."""
     if len(prior) == 0:
         return which(key, h, s, A)
     t = min(h, len(prior) - 1)
@@ -85,7 +87,7 @@ def choose(Q, settled, prior, A, plane, node, h, s, key):
     if equal == 1:
         return a
     left = which(key, h, s, equal)
-    if equal == A:  # the frequent case while the index is at its cap: nothing to search
+    if equal == A:  # frequent while the index is at its upper limit: no search is needed
         return left
     while left > 0:
         a += 1
@@ -95,7 +97,7 @@ def choose(Q, settled, prior, A, plane, node, h, s, key):
 
 @inlined
 def settle(Q, V, settled, A, plane, node):
-    """Brings V of a node up to date with its Q."""
+    """Updates V of a node from its Q."""
     row = row_of(node, A, 0)
     top = Q[plane, row]
     for a in range(1, A):
@@ -105,7 +107,10 @@ def settle(Q, V, settled, A, plane, node):
 
 @loop
 def begin_new(greedy, table, A, nodes, met):
-    """Gives the nodes of an episode that were just discovered the index of unvisited pairs, in every plane they have."""
+    """Gives the nodes that an episode has just discovered the index of unvisited pairs, in each of their planes.
+
+    Nodes from number `met` on are new.
+    """
     planes = len(greedy.V)
     for h in range(len(nodes)):
         if nodes[h] >= met:
@@ -141,7 +146,7 @@ def policy(index, prior, A, node_of, H, key):
 
 @allocates
 def dense(greedy, A, node_of, H):
-    """The index everywhere, (H, S, A); a node that is new since the last pass is as unknown as one that was never met."""
+    """The index of all steps, states and actions, (H, S, A). New nodes have the index of unvisited ones until the next pass."""
     planes = len(greedy.V)
     layers, S = node_of.shape
     out = np.empty((H, S, A), np.float64)
@@ -157,7 +162,7 @@ def dense(greedy, A, node_of, H):
 
 @allocates
 def greedy_of(Q, key):
-    """The greedy policy of a dense index, (H, S, A), (H, S)."""
+    """The greedy policy, (H, S), of a dense index (H, S, A)."""
     H, S, A = Q.shape
     out = np.empty((H, S), np.int64)
     for h in range(H):
@@ -177,7 +182,7 @@ def act(index, prior, A, node_of, h, s, key):
 
 @loop
 def settle_all(Q, V, settled, A, nodes, marks):
-    """V of the nodes that are marked, (P, N), in every plane, from Q; the others are new since the last pass."""
+    """Updates V from Q for the marked nodes, (P, N), in every plane; the others count as new since the last pass."""
     for plane in range(len(V)):
         for node in range(nodes):
             if marks[plane, node]:

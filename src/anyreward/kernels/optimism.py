@@ -1,12 +1,12 @@
-"""Optimistic indices on visited nodes: one backward pass over all of them after every episode.
+"""Optimistic indices on visited nodes, updated by a full backward pass after every episode.
 
-The formulas are the algorithm's own: a named tuple of its constants, in its own file, with the methods
+The formulas belong to the algorithm. It keeps its constants in a named tuple, in its own file, with the methods
 
-    bonus(n)                 two numbers that depend on the visits of a row alone: kept, and computed anew when it is visited
-    blank(h, r)              the index of a pair without data: upper, lower, and what the policy can lose
-    entry(h, r, row, ahead)  the same of a pair with data; r is its reward, `formulas.Row` and `formulas.Ahead` are the rest
+    bonus(n)                 two numbers that depend only on the visits of a row; they are stored until the row is visited again
+    blank(h, r)              the index of a pair without data: upper, lower, and how much the policy can lose
+    entry(h, r, row, ahead)  the same for a pair with data: r is its reward, row a `formulas.Row`, ahead a `formulas.Ahead`
 
-or, instead of the last three, update(...) for one that learns in another way than by a pass over everything (`pass_over`).
+An algorithm that does not learn by full passes has a method update(...) in place of all three; see `pass_over`.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from .table import NODES, error_without_data, is_illegal, row_of
 
 
 class Indices(NamedTuple):
-    """Beside the upper index (`greedy.Greedy`): what else some algorithms need. P planes are 1, or H + 1 when stationary."""
+    """What some algorithms need in addition to the upper index (`greedy.Greedy`). P is 1, or H + 1 if stationary."""
 
-    Q_lo: np.ndarray  # (P, N * A) float64: a lower index; Q-learning: how often a row was visited at a step
+    Q_lo: np.ndarray  # (P, N * A) float64: a lower index; for Q-learning, how often a row was visited at a step
     V_lo: np.ndarray  # (P, N) float64
-    G: np.ndarray  # (P, N) float64: what the policy can lose
-    met: np.ndarray  # (P, N) float64: how often a node was the state at a step
+    G: np.ndarray  # (P, N) float64: how much the policy can lose
+    met: np.ndarray  # (P, N) float64: how often a node was visited at a step
 
 
 class Rows(NamedTuple):
-    """What depends on the visits of a row alone, as `bonus` of the algorithm gives it."""
+    """What depends only on the visits of a row, as computed by the algorithm's `bonus`."""
 
     bonus: np.ndarray  # (N * A,) float64
     root: np.ndarray  # (N * A,) float64
 
 
 class Problem(NamedTuple):
-    """What every index has to know."""
+    """What every index has to know about the problem."""
 
     horizon: int
     n_states: int
     n_actions: int
-    reward: np.ndarray  # (H', S, A) float64; empty if the index is an error, which needs none
-    lower_at_policy: bool  # whether V_lo is that of the greedy action, and not the largest of all actions
+    reward: np.ndarray  # (H', S, A) float64; empty for an error index, which needs no reward
+    lower_at_policy: bool  # whether V_lo is that of the greedy action, instead of the largest over all actions
 
 
 bonus_of, blank_of, entry_of = method("bonus"), method("blank"), method("entry")
@@ -53,7 +53,7 @@ bonus_of, blank_of, entry_of = method("bonus"), method("blank"), method("entry")
 
 @inner
 def renew(bonus, root, row, n, rule):
-    """Brings what depends on the visits of a row up to date; n >= 1."""
+    """Updates what depends on the visits n >= 1 of a row."""
     bonus[row], root[row] = bonus_of(rule, n)
 
 
@@ -104,8 +104,11 @@ def sweep(table, greedy, indices, rows, problem, rule):
 
 @loop
 def begin(greedy, table, A, nodes, before, is_error):
-    """Gives the nodes of an episode that were just discovered the index of pairs without data, in every plane they have."""
-    if is_error:  # of which there is none where everything is known
+    """Gives the nodes that an episode has just discovered the index of pairs without data, in each of their planes.
+
+    Nodes from number `before` on are new.
+    """
+    if is_error:  # absorbing and illegal pairs have no error, which `begin_new` takes into account
         begin_new(greedy, table, A, nodes, before)
         return
     planes = len(greedy.V)
@@ -119,7 +122,10 @@ def begin(greedy, table, A, nodes, before, is_error):
 
 
 def pass_over(rule, problem, table, greedy, indices, rows, nodes, actions):
-    """Learns from an episode, (H+1) nodes and (H) actions that are in the table already: what its visits change, and a pass."""
+    """Learns from an episode of (H+1) nodes and (H) actions that is already in the table: updates its rows, then a full pass.
+
+    This is the default for algorithms without a method `update`.
+    """
     A, pooled = problem.n_actions, len(indices.met) > 1
     for h in range(len(nodes)):
         indices.met[h if pooled else 0, nodes[h]] += 1.0
@@ -130,7 +136,7 @@ def pass_over(rule, problem, table, greedy, indices, rows, nodes, actions):
 
 
 def all_rows(rule, problem, table, greedy, indices, rows):
-    """What depends on visits alone, for every row with data."""
+    """Updates what depends on visits alone, for every row with data. The default for algorithms without a method `renew`."""
     A = problem.n_actions
     for row in range(A, table.used[NODES] * A):
         if table.n[row] > 0:
@@ -138,7 +144,10 @@ def all_rows(rule, problem, table, greedy, indices, rows):
 
 
 def from_the_counts(rule, problem, table, greedy, indices, rows):
-    """Everything from the counts as they stand, but for the minimum with earlier indices."""
+    """Computes everything from the present counts. The default for algorithms without a method `begin`.
+
+    The minimum with earlier indices, which some algorithms take, is not restored.
+    """
     renew_rows(rule, problem, table, greedy, indices, rows)
     sweep(table, greedy, indices, rows, problem, rule)
 
@@ -148,13 +157,13 @@ update, renew_rows, begin_with = method("update", pass_over), method("renew", al
 
 @loop
 def renew_all(table, greedy, indices, rows, problem, rule):
-    """What depends on visits alone, for every row with data."""
+    """Updates what depends on visits alone, for every row with data."""
     renew_rows(rule, problem, table, greedy, indices, rows)
 
 
 @loop
 def refresh(table, greedy, indices, rows, problem, rule):
-    """Everything from the counts as they stand, but for the minimum with earlier indices."""
+    """Computes everything from the present counts, except for the minimum with earlier indices."""
     begin_with(rule, problem, table, greedy, indices, rows)
 
 

@@ -1,6 +1,6 @@
 """UCRL in phases: both bounds are computed when a phase begins, and the policy is kept until a count has doubled.
 
-The balls are the algorithm's own: a named tuple of constants with a method radius(n, log_t), in its own file.
+The radii of the balls belong to the algorithm: a named tuple of constants with a method radius(n, log_t), in its own file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ radius_of = method("radius")
 
 @inner
 def begin_phase(table, sides, rewards, constants, balls, started, g):
-    """Begins a phase: the radii and both bounds from the counts as they stand. t is the number of the next transition, from 1."""
+    """Begins a phase: computes the radii and both bounds from the present counts.
+
+    log_t is the logarithm of the number of the next transition, counted from 1.
+    """
     A = constants.n_actions
     log_t = log(float(table.used[EPISODES]) * constants.horizon + 1.0)
     for row in range(table.used[NODES] * A):
@@ -34,13 +37,13 @@ def begin_phase(table, sides, rewards, constants, balls, started, g):
 
 @loop
 def replan(table, sides, rewards, constants, balls, started, g):
-    """Begins a phase."""
+    """Begins a phase, called from Python."""
     begin_phase(table, sides, rewards, constants, balls, started, g)
 
 
 @loop
 def doubled(n, started, nodes, actions, A):
-    """Whether an episode has doubled the count of a row since the phase began, or visited one for the first time."""
+    """Whether an episode has doubled the count of a row since the phase began, or visited a row for the first time."""
     for h in range(len(actions)):
         row = row_of(nodes[h], A, actions[h])
         if n[row] >= 2 * max(1, started[row]) or started[row] == 0:

@@ -1,7 +1,8 @@
-"""How far a law can be from the empirical one: thresholds on n KL, and the largest total variation in a KL ball.
+"""Confidence radii: how far a distribution can be from the empirical one, in KL divergence and in total variation.
 
-One function a lemma; `confidence` states the lemmas and `docs/theory.md` proves them. Everything errs on the safe side:
-a threshold or a radius is never below the exact value.
+There is one function for each lemma of `docs/theory.md` (3, 4 and 8), where the lemmas are stated and proved. A threshold psi
+means that n KL(p_hat, p) <= log(1/delta) + psi at all times at once, with probability at least 1 - delta. Everything errs on the
+safe side: a threshold or a radius is never below the exact value.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from .table import NODES, is_known, log_ratio
 
 HALF_LOG_2 = 0.5 * log(2.0)
 HALF_LOG_2PI = 0.5 * log(2.0 * pi)
-TERMS = 40  # of the mixture over supports; leaving the rest out only enlarges the threshold
-SAFETY = 1e-8  # nats added to a threshold: far above what rounding takes away, far below what matters ...
-SAFETY_EACH = 4e-12  # ... and as much more for each successor that is summed over
-ENUMERATED = 8  # successors up to which all events are tried in `tv_radius`
+TERMS = 40  # of the mixture over supports; omitting the rest only enlarges the threshold
+SAFETY = 1e-8  # nats added to a threshold: much more than rounding errors, and much less than what matters ...
+SAFETY_EACH = 4e-12  # ... and this much more for each successor in the sum
+ENUMERATED = 8  # the largest number of successors for which `tv_radius` examines single events
 
 
 @inlined
@@ -33,7 +34,7 @@ def stirling_gap(x):
 
 @inlined
 def gamma_step(x):
-    """log Gamma(x + 1) - log Gamma(x + 1/2) for x >= 0: log(x)/2 + 1/(8x) - 1/(192x^3) + ..."""
+    """log Gamma(x + 1) - log Gamma(x + 1/2) for x >= 0, without cancellation: log(x)/2 + 1/(8x) - 1/(192x^3) + ..."""
     if x >= 16.0:
         y = 1.0 / (x * x)
         return 0.5 * log(x) + (1.0 / 8.0 - y * (1.0 / 192.0 - y * (1.0 / 640.0 - y * (17.0 / 14336.0)))) / x
@@ -42,7 +43,10 @@ def gamma_step(x):
 
 @inlined
 def evidence(seen, begin, size, n):
-    """The part of a mixture's threshold that depends on how n samples spread over the seen successors, with room for rounding."""
+    """The part of a mixture's threshold that depends on how the n samples are spread over the observed successors.
+
+    It includes a margin for rounding.
+    """
     total = HALF_LOG_2PI - size * HALF_LOG_2 - stirling_gap(n) + SAFETY + size * SAFETY_EACH
     for e in range(begin, begin + size):
         total += stirling_gap(seen[e])
@@ -61,28 +65,28 @@ def log_rise(n, k):
 
 @loop
 def psi_size(seen, begin, size, n, K):
-    """Dirichlet(1/2) on K symbols: n KL <= log(1/delta) + psi at all times if the law has at most K successors."""
+    """The threshold for distributions with at most K successors, from a Dirichlet(1/2) mixture on K symbols."""
     return evidence(seen, begin, size, n) - lgamma(0.5 * K) + log_rise(n, K) + K * SAFETY_EACH
 
 
 @loop
 def psi_support(seen, begin, size, n, S):
-    """A mixture over supports: size k with weight 2^-k, a uniform k-subset, Dirichlet(1/2) on it. Nothing is assumed.
+    """The threshold without any assumption, from a mixture over supports.
 
-    With K successors seen, the mixture is the sum over k >= K of
-    2^-k / (1 - 2^-S) * C(S-K, k-K) / C(S, k) * Gamma(k/2) / (Gamma(n + k/2) / Gamma(n + 1/2)); two terms apart, the Gammas
-    have a rational ratio, so only the first two are computed from scratch.
+    The mixture takes size k with weight 2^-k, a uniform subset of k successors, and Dirichlet(1/2) on it. With K successors
+    observed, it is the sum over k >= K of 2^-k / (1 - 2^-S) * C(S-K, k-K) / C(S, k) * Gamma(k/2) / (Gamma(n + k/2) / Gamma(n +
+    1/2)). The Gamma factors of k and k + 2 have a rational ratio, so only the first two are computed from scratch.
     """
     K, log_choose = np.int64(size), 0.0
     for i in range(K):
         log_choose += log((S - i) / (i + 1.0))
-    first = lgamma(0.5 * K) - log_rise(n, K)  # the largest Gamma factor: later ones are smaller, so nothing overflows
+    first = lgamma(0.5 * K) - log_rise(n, K)  # the largest Gamma factor; the others are relative to it, so nothing overflows
     second = lgamma(0.5 * (K + 1)) - log_rise(n, K + 1)
-    even, odd = 1.0, exp(second - first)  # Gamma factors of k = K, K + 2, ... and k = K + 1, K + 3, ..., over the first
-    total, weight = 0.0, 1.0  # weight: prior of a subset of size k, over that of size K
+    even, odd = 1.0, exp(second - first)  # Gamma factors of k = K, K + 2, ... and of k = K + 1, K + 3, ..., divided by the first
+    total, weight = 0.0, 1.0  # weight: the prior of a subset of size k, divided by that of size K
     for k in range(K, min(S, K + TERMS - 1) + 1):
         total += weight * even
-        if weight * (even + odd) < 1e-18 * total:  # leaving out the rest is on the safe side in any case
+        if weight * (even + odd) < 1e-18 * total:  # omitting the rest is on the safe side
             break
         weight *= 0.5 * (k + 1.0) / (k + 1.0 - K)
         even, odd = odd, even * (0.5 * k) / (n + 0.5 * k)
@@ -100,10 +104,11 @@ def excess(t):
 
 @loop
 def rise(x, c):
-    """At least d = max{q : kl(x, q) <= c} - x, for x in [0, 1), and hardly more.
+    """An upper bound on d = max{q : kl(x, q) <= c} - x, for x in [0, 1), and hardly larger.
 
-    kl(x, x + d) = x excess(d/x) + (1-x) excess(-d/(1-x)), both terms positive. Newton from the right on a convex function stays
-    on the right; it starts from the smaller of two upper bounds: Pinsker's, and the one that follows from -x log q >= 0.
+    kl(x, x + d) = x excess(d/x) + (1-x) excess(-d/(1-x)), both terms positive. Newton's method from the right on a convex
+    function stays on the right. It starts from the smaller one of two upper bounds: Pinsker's, and the one that follows from -x
+    log q >= 0.
     """
     spread = x * log(x) if x > 0.0 else 0.0
     d = min(sqrt(0.5 * c), -(1.0 - x) * expm1((spread - c) / (1.0 - x)))
@@ -119,23 +124,23 @@ def rise(x, c):
 
 @loop
 def kl_up(x, c):
-    """At least max{q >= x : kl(x, q) <= c}."""
+    """An upper bound on max{q >= x : kl(x, q) <= c}."""
     return min(1.0, (x + rise(x, c)) * (1.0 + 1e-15)) if x < 1.0 else 1.0
 
 
 @loop
 def still_rises(x, d):
-    """Whether d = q - x still grows with x along kl(x, q) = c: the sign of dq/dx - 1."""
+    """Whether d = q - x still increases with x along kl(x, q) = c: the sign of dq/dx - 1."""
     return d < 1.0 - x and (x + d) * (1.0 - x - d) * (log1p(d / x) - log1p(-d / (1.0 - x))) > d
 
 
 @loop
 def tv_radius(seen, begin, size, n, c, unseen, sums):
-    """The largest TV(p_hat, p) with KL(p_hat, p) <= c: the maximum of rise(x, c) over the events' x = p_hat(A).
+    """The largest TV(p_hat, p) with KL(p_hat, p) <= c: the maximum of rise(x, c) over the values x = p_hat(A) of events A.
 
-    `unseen` says whether p may have successors that were not seen; then x = 0 counts too. The function is concave in x, so
-    its slope at one event tells on which side better ones are; with many successors the peak over all x in (0, 1) is taken,
-    which is an upper bound. `sums` is scratch for 2^ENUMERATED numbers.
+    `unseen` says whether p may have successors that were not observed; then x = 0 counts too. The function is concave in x, so
+    its slope at one event tells on which side better ones are. With many successors the maximum over all x in (0, 1) is taken,
+    which is an upper bound. `sums` is scratch space for 2^ENUMERATED numbers.
     """
     if not c < 700.0:
         return 1.0
@@ -156,7 +161,7 @@ def tv_radius(seen, begin, size, n, c, unseen, sums):
         while (bit >> k) > 1:
             k += 1
         sums[event] = sums[rest] + seen[begin + k]
-    while True:  # the event nearest to the middle of what is left
+    while True:  # take the event nearest to the middle of the remaining interval
         x, middle = -1.0, 0.5 * (low + high)
         for event in range(1, events - 1):
             y = sums[event] / n
@@ -171,7 +176,7 @@ def tv_radius(seen, begin, size, n, c, unseen, sums):
 
 @loop
 def psi_transfer(seen, scored, begin, size, n):
-    """A predictable predictor: n KL <= log(1/delta) + psi, where `scored` holds its log probabilities of what came."""
+    """The threshold from predictions that were made before each sample; `scored` holds the sums of their log probabilities."""
     entropy, score = 0.0, 0.0
     for e in range(begin, begin + size):
         entropy += seen[e] * log_ratio(seen[e], n, 0.0, 0.0)
@@ -181,24 +186,24 @@ def psi_transfer(seen, scored, begin, size, n):
 
 @loop
 def psi_mixed(one, other):
-    """Half of one martingale and half of another: log 2 - log(e^-one + e^-other)."""
+    """The threshold from two others, by averaging their martingales half and half: log 2 - log(e^-one + e^-other)."""
     low, high = min(one, other), max(one, other)
     return 2.0 * HALF_LOG_2 + low - log1p(exp(low - high)) + SAFETY
 
 
 PAPER, SUPPORT, SIZE = 0, 1, 2  # kinds of thresholds
-NOTHING_KNOWN = 1e6  # a KL radius in which every law lies
+NOTHING_KNOWN = 1e6  # a KL radius within which every distribution lies
 
 
 @loop
 def kl_radius(seen, begin, size, n, S, kind, K, log_laws):
-    """c with n KL(p_hat, p) <= n c on the event; `log_laws` is log(laws / delta)."""
+    """The radius c with KL(p_hat, p) <= c on the event; `log_laws` is log(laws / delta)."""
     return max(0.0, log_laws + threshold(seen, begin, size, n, S, kind, K)) / n * (1.0 + 1e-14)
 
 
 @inlined
 def threshold(seen, begin, size, n, S, kind, K):
-    """psi of one of the kinds: the paper's closed form, a mixture over supports, or at most K successors."""
+    """The threshold psi of one kind: the paper's closed form, the mixture over supports, or at most K successors."""
     if kind == PAPER:
         return mixture(n, S - 1.0)
     if kind == SIZE:
@@ -208,32 +213,38 @@ def threshold(seen, begin, size, n, S, kind, K):
 
 @loop
 def psi_mean(mean, n):
-    """Beta(1/2, 1/2) for the mean of n rewards in [0, 1]: n kl(mean, mu) <= log(1/delta) + psi at all times."""
+    """The threshold for the mean of n rewards in [0, 1], from a Beta(1/2, 1/2) mixture: n kl(mean, mu) <= log(1/delta) + psi."""
     gaps = stirling_gap(n * mean) + stirling_gap(n * (1.0 - mean)) - stirling_gap(n)
     return HALF_LOG_2PI - 2.0 * HALF_LOG_2 + gaps + log_rise(n, 2) + SAFETY
 
 
 @loop
 def kl_interval(mean, n, log_laws):
-    """Bounds on the mean of rewards in [0, 1] of which n have the average `mean`; `log_laws` is log(laws / delta)."""
+    """A confidence interval for the mean of rewards in [0, 1] of which n have the average `mean`.
+
+    `log_laws` is log(laws / delta): delta is shared among that many means.
+    """
     c = max(0.0, log_laws + psi_mean(mean, n)) / n
     return max(0.0, 1.0 - kl_up(1.0 - mean, c)), kl_up(mean, c)
 
 
 @loop
 def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, radius, tv):
-    """The KL radius and the TV radius of every visited row; `scored` is empty without transfer. Row 0 is the start draw."""
+    """Writes the KL radius and the total variation radius of every visited row. Row 0 holds the initial states.
+
+    `scored` holds the evidence of each edge, and is empty without transfer.
+    """
     first, size, seen, count = table.first, table.size, table.seen, table.n
     for row in range(np.int64(table.used[NODES]) * A):
         if row >= A and is_known(table.known, A, table.state[row // A], row % A):
-            radius[row] = tv[row] = 0.0  # known
+            radius[row] = tv[row] = 0.0  # absorbing or illegal: nothing to estimate
         elif count[row] > 0:
             n, begin, width = float(count[row]), np.int64(first[row]), np.int64(size[row])
-            at_start = row < A  # the start may have more than K outcomes, and nothing predicts it
+            at_start = row < A  # there may be more than K initial states, and transfer does not predict them
             psi = threshold(seen, begin, width, n, S, SUPPORT if at_start and kind == SIZE else kind, K)
             if len(scored) > 0 and not at_start:
                 psi = psi_mixed(psi, psi_transfer(seen, scored, begin, width, n))
-            # below 0 no law at all is likely enough: the event has failed, and nothing is known of this one
+            # If this is negative, no distribution satisfies the bound: the event has failed, and the row counts as unknown.
             c = (log_laws + psi) / n * (1.0 + 1e-14) if log_laws + psi >= 0.0 else NOTHING_KNOWN
             unseen = width < (K if kind == SIZE and not at_start else S)
             radius[row] = c

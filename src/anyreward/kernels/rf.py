@@ -2,8 +2,8 @@
 
     E_h(s,a) = min( cap_h, weight_h * radius(n) + discount * sum_s' p_hat(s'|s,a) max_b E_{h+1}(s',b) )
 
-The radius is the algorithm's own, a named tuple of constants with a method radius(n): sqrt(2 beta(n) / n) for RF-UCRL, 1/n for
-RF-trajectory. The formulas and what they guarantee are in `algorithms/` and `certificates/`.
+The radius belongs to the algorithm: a named tuple of constants with a method radius(n), sqrt(2 beta(n) / n) for RF-UCRL and 1/n
+for RF-trajectory. The formulas and their guarantees are in `algorithms/` and `certificates/`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ EVERY, PATH, GEOMETRIC = 0, 1, 2  # schedules: what is brought up to date after 
 class Rule(NamedTuple):
     """The constants of the recursion."""
 
-    weight: np.ndarray  # (H,) float64: what a total error in p_hat at step h can cost
+    weight: np.ndarray  # (H,) float64: the value at stake at step h if p_hat is entirely wrong
     cap: np.ndarray  # (H,) float64: the trivial bound at step h; inf without clipping
     discount: float
-    start_weight: float  # the same for an estimated start distribution; 0 when the start is known
+    start_weight: float  # the weight of an estimated distribution of the initial state; 0 if that state is fixed
     start_cap: float
     n_states: int
     n_actions: int
-    radius: Any  # a named tuple with the method radius(n): what the charge of a row with n visits is proportional to
+    radius: Any  # a named tuple with the method radius(n): the bonus of a row with n visits is proportional to it
 
 
 class Rows(NamedTuple):
-    """What the recursion needs of a row beside its edges; kept because it changes only when the row is visited."""
+    """What the recursion needs of a row in addition to its edges; stored, because it changes only when the row is visited."""
 
     radius: np.ndarray  # (N * A,) float64
     scale: np.ndarray  # (N * A,) float64: discount / n
@@ -47,7 +47,7 @@ def total_ahead(first, size, target, seen, V, row):
     """sum_s' n(s,a,s') V(s')."""
     begin, total = np.uint64(first[row]), 0.0
     end = begin + np.uint64(size[row])
-    while begin + np.uint64(1) < end:  # two at a time: most rows have two successors or hardly more
+    while begin + np.uint64(1) < end:  # two at a time, because most rows have few successors
         second = begin + np.uint64(1)
         total += seen[begin] * V[target[begin]] + seen[second] * V[target[second]]
         begin += np.uint64(2)
@@ -58,13 +58,16 @@ def total_ahead(first, size, target, seen, V, row):
 
 @inlined
 def steps_that_matter(weights):
-    """H, or H - 1 if the last transition cannot matter: its weight is 0 and its index is never touched."""
+    """H, or H - 1 if the last transition does not matter: its weight is then 0 and its index is never computed."""
     return len(weights) if weights[len(weights) - 1] > 0.0 else len(weights) - 1
 
 
 @inlined
 def sweep_node(table, rows, A, node, weight, cap, empty, ahead_of, Q, V, settled):
-    """The index of one node at one step, whose Q, V and marks these are; `ahead_of` is V at the step after it."""
+    """The index of one node at one step: writes Q, V and settled of that step, and returns V.
+
+    `ahead_of` is V at the next step, `empty` the index of a pair without data.
+    """
     top, row = -2.0, row_of(node, A, 0)
     for a in range(A):
         if table.size[row] == 0:
@@ -86,15 +89,15 @@ def sweep(table, rows, greedy, rule):
     Q, V, settled, unvisited = greedy
     weights, caps, discount, _, _, S, A, _ = rule
     blank = radius_of(rule.radius, 0.0)
-    mean = 0.0  # of V over all states of the next step, unvisited ones included
+    mean = 0.0  # the mean of V over all states of the next step, including unvisited ones
     for h in range(steps_that_matter(weights) - 1, -1, -1):
         plane, weight, cap = min(h, len(V) - 1), weights[h], caps[h]
         ahead_of, Q_h, V_h, settled_h = V[min(h + 1, len(V) - 1)], Q[plane], V[plane], settled[plane]
-        # The paper's filler for a pair without data is p_hat = 1/S. Clipped, it cannot matter.
+        # For a pair without data, the paper sets p_hat = 1/S. With clipping this makes no difference.
         empty = min(cap, weight * blank + discount * mean)
         unvisited[h] = empty
         total, count = 0.0, 0
-        if len(head) == 1:  # pooled: all nodes but s_0, in their order in memory, 10% faster than following them
+        if len(head) == 1:  # pooled steps: all nodes but s_0, in memory order, which is 10% faster than following links
             for node in range(np.uint64(1), np.uint64(used[NODES])):
                 total += sweep_node(table, rows, A, node, weight, cap, empty, ahead_of, Q_h, V_h, settled_h)
                 count += 1
@@ -109,7 +112,7 @@ def sweep(table, rows, greedy, rule):
 
 @inner
 def refresh(table, rows, greedy, rule, nodes, actions, indices):
-    """The rows that an episode visited, backwards: their radius and scale and, if asked for, their index."""
+    """Updates the radius and the scale of the rows that an episode visited and, if `indices`, their index, backwards."""
     state, n, first, size, target, seen, known = (
         table.state, table.n, table.first, table.size, table.target, table.seen, table.known,
     )  # fmt: skip
@@ -118,8 +121,8 @@ def refresh(table, rows, greedy, rule, nodes, actions, indices):
     weights, caps, discount, _, _, _, A, _ = rule
     radius[0] = radius_of(rule.radius, float(n[0]))
     steps = steps_that_matter(weights)
-    pooled = len(V) > 1  # then rows count at every step
-    for h in range(len(actions) if pooled else steps):  # a loop of its own: the logarithms overlap
+    pooled = len(V) > 1  # then the rows of the last step matter at earlier steps
+    for h in range(len(actions) if pooled else steps):  # a separate loop, so that the logarithms are computed in parallel
         row = row_of(nodes[h], A, actions[h])
         visits = float(n[row])
         radius[row] = 0.0 if is_known(known, A, state[nodes[h]], actions[h]) else radius_of(rule.radius, visits)
@@ -135,7 +138,7 @@ def refresh(table, rows, greedy, rule, nodes, actions, indices):
 
 @inner
 def start_index(table, rows, greedy, rule):
-    """The index before the first step: of the known start state, or of the estimated start distribution."""
+    """The index before the first step: of a fixed initial state, or of the estimated distribution of a random one."""
     if table.n[0] == 0:
         blank = radius_of(rule.radius, 0.0)
         return min(rule.start_cap, rule.start_weight * blank + greedy.unvisited[0])
@@ -145,13 +148,13 @@ def start_index(table, rows, greedy, rule):
 
 @loop
 def start_value(table, rows, greedy, rule):
-    """The index before the first step, as it stands."""
+    """The index before the first step, called from Python."""
     return start_index(table, rows, greedy, rule)
 
 
 @loop
 def plan(table, rows, greedy, rule):
-    """Rows, full backward pass and start value, from the counts alone."""
+    """Computes everything from the counts alone; returns the index before the first step."""
     n, A = table.n, rule.n_actions
     for row in range(table.used[NODES] * A):
         if n[row] > 0:

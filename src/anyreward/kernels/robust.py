@@ -1,4 +1,4 @@
-"""Planning over KL balls: the largest or smallest value that any model in the balls can have."""
+"""Robust planning: the largest or the smallest value over all models whose distributions lie in KL balls."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from .ball import gap
 from .compiled import allocates, loop
 from .table import is_illegal, is_known, is_unsure, row_of
 
-UPPER, LOWER = 1.0, -1.0  # which side
-BEST, GIVEN = 0, 1  # whose value: the best action's, or a given policy's
+UPPER, LOWER = 1.0, -1.0  # the largest or the smallest value over the models
+BEST, GIVEN = 0, 1  # the value of the best actions, or of a given policy
 
 
 @loop
 def ahead(table, A, c, most, layer, s, a, f, far, sign, g):
     """The extreme expectation of f(s') over the ball of (s, a); `far` is the extreme of f over all states.
 
-    A row without data has no ball: any successor is possible. A row that shows as many successors as there can be (`most`)
-    has no unseen ones. A state that is known never to be left is its own successor.
+    A row without data has no ball: any successor is possible. A row with as many observed successors as there can be (`most`) has
+    no unobserved ones. An absorbing state is its own successor.
     """
-    if is_known(table.known, A, s, a):  # and not illegal, of which nobody asks
+    if is_known(table.known, A, s, a):  # absorbing; callers skip illegal pairs
         return f[s]
     node = table.node_of[layer, s]
     row = row_of(node, A, a)
@@ -38,9 +38,9 @@ def ahead(table, A, c, most, layer, s, a, f, far, sign, g):
 
 @loop
 def with_pay(f, far, order, sign, target, pay, begin, end, paid):
-    """Adds what a pair pays on arrival to f and returns the extreme of the sum over all states.
+    """Adds the rewards on arrival of a pair to f, and returns the extreme of the sum over all states.
 
-    Only the states that are paid for change, so the extreme is among them or is the best of the others in `order`.
+    Only the successors with rewards change, so the extreme is among them or is the best of the others in `order`.
     """
     for i in range(begin, end):
         f[target[i]] += pay[i]
@@ -66,11 +66,11 @@ def without_pay(f, V, discount, target, begin, end, paid):
 def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose, policy):
     """Q (H, S, A) and V (H+1, S) of the best actions or of a policy (H, S, A), in the extreme models of the balls.
 
-    The reward is `base` (H, S, A) plus, if `pointer` is not empty, what is paid on arrival (`rewards.ArrivalReward`). Where the
-    policy never takes an action its Q is not computed and left at 0.
+    The reward is `base` (H, S, A) plus, if `pointer` is not empty, a reward on arrival (`rewards.forms.ArrivalReward`). Q is left
+    at 0 for actions that the policy never takes.
 
-    In a state of which it is not known what may be played there, any set of actions may be the legal one and any of them be
-    played in the place of the action that was chosen: the extreme is over all actions, whoever chooses.
+    In a state whose legal actions are unknown, any non-empty set of actions may be the legal one, and any of its actions may
+    replace the one that was chosen. There the extreme over all actions is taken, both for a policy and for the best actions.
     """
     H, S, _ = base.shape
     layers, steps = len(table.head), max(1, (len(pointer) - 1) // (S * A))
@@ -108,7 +108,10 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
 
 @allocates
 def start(table, c, initial_state, V, sign):
-    """The extreme value from the start: of the known start state, or over the ball of the start law. V: where one can start."""
+    """The extreme value from the start: of the fixed initial state, or over the ball around the distribution of a random one.
+
+    V holds the values of all states in which an episode can start.
+    """
     if initial_state >= 0:
         return V[initial_state]
     far = sign * (sign * V).max()

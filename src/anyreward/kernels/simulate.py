@@ -1,4 +1,4 @@
-"""A known model: one step, whole episodes, and many walkers under one policy at once."""
+"""Simulation of a known model: one step, whole episodes, and many episodes of one policy at once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .greedy import choose, choose_blind
 
 
 class Model(NamedTuple):
-    """A sparse model; T is 1 when its transitions do not depend on the step.
+    """A sparse model. T is 1 if its transitions do not depend on the step.
 
-    The successors of a row come in decreasing order of probability and are padded by repeating the last one, so that
-    rounding can never lead to a state of probability zero; `cumulative` ends with exactly 1.
+    The successors of a row are in decreasing order of probability, padded by repeating the last one, so that rounding can never
+    lead to a state of probability zero; `cumulative` ends with exactly 1.
     """
 
     shape: tuple[int, int, int, int]  # (T, S, A, K)
@@ -28,7 +28,7 @@ class Model(NamedTuple):
 
 @inlined
 def draw(cumulative, begin, width, u):
-    """The first of `width` entries from `begin` that is above u."""
+    """The position of the first one of `width` entries from `begin` that is greater than u."""
     low, high = begin, begin + width - 1
     if width <= 16:
         while u >= cumulative[low]:
@@ -45,7 +45,7 @@ def draw(cumulative, begin, width, u):
 
 @loop
 def start(model, rng):
-    """A start state; nothing is drawn when there is only one."""
+    """An initial state; no random number is drawn if there is only one."""
     if len(model.starts) == 1:
         return model.starts[0]
     return model.starts[draw(model.start_cumulative, 0, len(model.starts), rng.random())]
@@ -60,7 +60,7 @@ def step(successors, cumulative, shape, t, s, a, rng):
 
 @loop
 def rollout(model, policy, rng, states, actions):
-    """Plays episodes under an (H, S) policy into states (B, H+1) and actions (B, H)."""
+    """Plays episodes under an (H, S) policy, and writes states (B, H+1) and actions (B, H)."""
     B, H = actions.shape
     successors, cumulative = model.successors, model.cumulative
     last = model.shape[0] - 1
@@ -76,14 +76,14 @@ def rollout(model, policy, rng, states, actions):
 
 @loop
 def rollout_each(model, policies, rng, states, actions):
-    """Plays one episode under each of the policies (B, H, S) into states (B, H+1) and actions (B, H)."""
+    """Plays one episode under each of the policies (B, H, S), and writes states (B, H+1) and actions (B, H)."""
     for b in range(len(policies)):
         rollout(model, policies[b], rng, states[b : b + 1], actions[b : b + 1])
 
 
 @loop
 def visits(model, policy, rng, episodes, out):
-    """Plays episodes and counts only where they end, out (S,): the speed of pure simulation."""
+    """Plays episodes and only counts their final states, out (S,): to measure the speed of pure simulation."""
     H = policy.shape[0]
     successors, cumulative = model.successors, model.cumulative
     last = model.shape[0] - 1
@@ -96,7 +96,7 @@ def visits(model, policy, rng, episodes, out):
 
 @inlined
 def split(walkers, probabilities, rng, out):
-    """Splits walkers over the entries of a law by one multinomial draw, as a chain of binomials."""
+    """Distributes walkers over the entries of a distribution by one multinomial draw, as a chain of binomial draws."""
     K = len(probabilities)
     left, mass = walkers, 1.0
     for k in range(K):
@@ -113,10 +113,11 @@ def split(walkers, probabilities, rng, out):
 
 @allocates
 def walk(model, greedy, prior, node_of, H, key, walkers, rng):
-    """Plays `walkers` episodes of one greedy policy together, exactly in the law of playing them one by one.
+    """Plays `walkers` episodes of one greedy policy together; the result has the same distribution as playing them one by one.
 
-    Layer by layer, the walkers of each state are split over its successors by one multinomial draw, so the cost follows
-    the states that are reached and not the number of walkers. Returns what happened as rows for `table.record_flows`.
+    Step by step, the walkers in each state are distributed over its successors by one multinomial draw, so the cost depends on
+    the number of states that are reached and not on the number of walkers. Returns the transitions as rows for
+    `table.record_flows`.
     """
     T, S, A, K = model.shape
     Q, V, settled, _ = greedy

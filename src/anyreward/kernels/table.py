@@ -1,21 +1,26 @@
-"""What was visited, in compact form, and how a transition is recorded.
+"""The visited part of a problem in compact form, and how a transition is recorded.
 
-Every visited (step, state) is a *node*, numbered in the order of discovery; every (node, action) is a *row*, numbered
-node * A + action, with its visit count n; every successor seen from a row is an *edge* with its count. An edge points to
-the *node* of the successor, so that following or averaging over successors never touches an array of the size of the
-state space.
+Every visited (step, state) is a *node*, numbered in the order of discovery. Every (node, action) is a *row*, numbered
+node * A + action, with its visit count n. Every successor observed from a row is an *edge* with its count. An edge points to the
+*node* of the successor, so that following edges and averaging over successors never touches an array of the size of the state
+space.
 
-Node 0 is s_0, the extra state of the paper's random-start reduction: its first row holds the start states that were
-seen. Since nothing leads to s_0, "node 0" also serves as "not visited" wherever a node is looked up.
+Node 0 is s_0, the extra state that the paper puts before a random initial state: its first row holds the initial states that were
+observed. Nothing leads to s_0, so "node 0" also means "not visited" wherever a node is looked up.
 
-With stationary transitions the steps are pooled: there is one layer of nodes, whatever the step.
+If transitions are stationary, the steps are pooled: there is one layer of nodes for all steps.
 
-The edges of a row lie side by side in a pool; a row that is full moves to the end of the pool with twice the room, so
-memory stays proportional to what was seen. Nothing here allocates: the caller makes room first (`Counts.reserve`).
+The edges of a row lie side by side in a pool. A row that is full moves to the end of the pool, with twice the room, so memory
+stays proportional to what was observed. Nothing here allocates: the caller makes room first (`Counts.reserve`).
 
-Two habits of these kernels are for speed and were measured: what is used as an index is stored unsigned (Numba then
-skips the test for negative indices; a pass is twice as fast), and loops unpack the named tuples once, at the top
-(reading an array out of a tuple costs an atomic reference count).
+A state-action pair can have a *mark*: STAYS if it is absorbing, ILLEGAL if the action is illegal, UNSURE if it is not known yet
+whether it is legal.
+
+*Transfer evidence* (`Counts`): transitions are "booked" when they have been scored by the predictions of the pooled counts.
+
+Two habits of these kernels are for speed, and were measured. Indices are stored as unsigned numbers, because Numba then omits the
+test for negative indices, which makes a pass twice as fast. And loops unpack named tuples once, at the top, because reading an
+array from a tuple costs an atomic reference count.
 """
 
 from __future__ import annotations
@@ -28,28 +33,28 @@ import numpy as np
 from .compiled import allocates, inlined, loop
 
 NODES, EDGES, EPISODES, WIDEST = 0, 1, 2, 3  # positions in Table.used
-STAYS, ILLEGAL, UNSURE = 1, 2, 4  # marks of a pair: it stays where it is; it must not be played; it may be illegal
-FIRST_ROOM = 2  # edges a row starts with
+STAYS, ILLEGAL, UNSURE = 1, 2, 4  # marks of a state-action pair: absorbing; illegal; not known yet whether it is legal
+FIRST_ROOM = 2  # the number of edges that a row has room for at first
 NONE = np.uint64(2**63)  # no such edge
 
 
 class Table(NamedTuple):
-    """The visited part of the problem; L layers are H + 1 steps, or 1 when stationary."""
+    """The arrays of the visited part. L is the number of layers: H + 1, or 1 if stationary."""
 
     node_of: np.ndarray  # (L, S) uint32: the node of a state, 0 if not visited
     state: np.ndarray  # (N,) uint32: the state of a node
     following: np.ndarray  # (N,) uint32: the next node of the same layer, 0 at the end
     head: np.ndarray  # (L,) uint32: the first node of a layer
-    n: np.ndarray  # (N * A,) int64: visits of a row
+    n: np.ndarray  # (N * A,) int64: the visits of a row
     first: np.ndarray  # (N * A,) uint32: where the edges of a row begin
     size: np.ndarray  # (N * A,) uint32: how many edges a row has
-    room: np.ndarray  # (N * A,) uint32: how many it can have where it lies
-    target: np.ndarray  # (M,) uint32: the node an edge leads to
-    seen: np.ndarray  # (M,) float64: how often it was taken, a whole number (exact up to 2^53)
-    booked: np.ndarray  # (M,) float64: how many of these have been scored by a prediction
+    room: np.ndarray  # (N * A,) uint32: how many edges a row has room for in its present place
+    target: np.ndarray  # (M,) uint32: the node that an edge leads to
+    seen: np.ndarray  # (M,) float64: how often an edge was observed, a whole number (exact up to 2^53)
+    booked: np.ndarray  # (M,) float64: how many of these observations have been scored by a prediction
     evidence: np.ndarray  # (M,) float64: the sum of their scores, log(predicted probability)
     used: np.ndarray  # (4,) int64: nodes, edges, episodes, room of the widest row
-    known: np.ndarray  # (S * A,) uint8: marks of pairs, 0 for none; empty if no pair has any. A node has no UNSURE pairs
+    known: np.ndarray  # (S * A,) uint8: marks of pairs, 0 for none; empty if no pair has any. Visited states are never UNSURE
 
 
 @inlined
@@ -60,25 +65,25 @@ def row_of(node, A, a):
 
 @inlined
 def is_known(known, A, s, a):
-    """Whether nothing is left to learn about a pair: it stays where it is, or it must not be played."""
+    """Whether nothing has to be estimated for a pair, because it is absorbing or illegal."""
     return len(known) > 0 and known[row_of(s, A, a)] & (STAYS | ILLEGAL) != 0
 
 
 @inlined
 def is_illegal(known, A, s, a):
-    """Whether a pair must not be played."""
+    """Whether an action is illegal in a state."""
     return len(known) > 0 and known[row_of(s, A, a)] == ILLEGAL
 
 
 @inlined
 def is_unsure(known, A, s):
-    """Whether it is not known yet which actions are legal in a state, which then was never met."""
+    """Whether it is not known yet which actions are legal in a state. Such a state was never visited."""
     return len(known) > 0 and known[row_of(s, A, 0)] == UNSURE
 
 
 @inlined
 def error_without_data(known, A, s, a, unknown):
-    """The error index of a pair without data: `unknown`, or 0 if it is known to stay, or below all others if it is illegal."""
+    """The error index of a pair without data: `unknown`; 0 if it is absorbing; -1, below all others, if it is illegal."""
     if not is_known(known, A, s, a):
         return unknown
     return -1.0 if is_illegal(known, A, s, a) else 0.0
@@ -96,7 +101,7 @@ def find(state, first, size, target, row, s):
 
 @loop
 def node_at(table, layer, s):
-    """The node of state s in a layer, made if it is new. Needs room for one node."""
+    """The node of state s in a layer, created if it is new. Needs room for one node."""
     node = table.node_of[layer, s]
     if node == 0:
         node = np.uint32(table.used[NODES])
@@ -110,7 +115,7 @@ def node_at(table, layer, s):
 
 @loop
 def add_edge(table, row, layer, s):
-    """A new edge from a row to state s of a layer, not taken yet. Needs room for a node and a row."""
+    """Creates an edge, with count 0, from a row to state s of a layer, and returns it. Needs room for a node and a row."""
     node = node_at(table, layer, s)
     begin, size = np.int64(table.first[row]), np.int64(table.size[row])
     if size == table.room[row]:
@@ -132,7 +137,7 @@ def add_edge(table, row, layer, s):
 
 @loop
 def record(table, row, layer, s, times):
-    """Counts `times` transitions from a row to state s of a layer; returns the node of s. Needs room for both."""
+    """Counts `times` transitions from a row to state s of a layer; returns the node of s. Needs room for a node and a row."""
     e = find(table.state, table.first, table.size, table.target, row, s)
     if e == NONE:
         e = add_edge(table, row, layer, s)
@@ -143,9 +148,9 @@ def record(table, row, layer, s, times):
 
 @inlined
 def edges_needed(used, records):
-    """Pool space that suffices for that many records.
+    """An amount of room in the pool that suffices for that many records.
 
-    A row of size w that gains x edges moves to rooms that sum to less than 4 (w + x); at most `records` rows gain any, and
+    A row of size w that gains x edges moves to rooms that sum to less than 4 (w + x). At most `records` rows gain any, and
     together they are no larger than all that is used.
     """
     return 4 * (min(records * used[WIDEST], used[EDGES]) + records)
@@ -161,9 +166,9 @@ def has_room(table, records):
 
 @loop
 def record_flows(table, A, layer, s, a, s_next, times):
-    """Records many transitions at once; layer -1 is the start draw, whose s and a are ignored. Arrays of equal length.
+    """Records many transitions at once, given as arrays of equal length.
 
-    A table with one layer pools the steps.
+    Layer -1 stands for initial states, where s and a are ignored. A table with one layer pools the steps.
     """
     last = table.node_of.shape[0] - 1
     for i in range(len(layer)):
@@ -177,7 +182,7 @@ def record_flows(table, A, layer, s, a, s_next, times):
 
 @loop
 def record_episode(table, A, states, actions, nodes):
-    """Records one episode of H+1 states and H actions and writes the nodes it went through into `nodes` (H+1)."""
+    """Records one episode of H+1 states and H actions, and writes the nodes that it visited into `nodes` (H+1)."""
     last = table.node_of.shape[0] - 1
     nodes[0] = record(table, np.uint64(0), 0, states[0], 1)
     table.used[EPISODES] += 1
@@ -188,7 +193,7 @@ def record_episode(table, A, states, actions, nodes):
 
 @allocates
 def record_episodes(table, A, states, actions):
-    """Records episodes given as rows."""
+    """Records episodes, (B, H+1) states and (B, H) actions."""
     nodes = np.empty(states.shape[1], np.uint32)
     for b in range(len(states)):
         record_episode(table, A, states[b], actions[b], nodes)
@@ -196,7 +201,7 @@ def record_episodes(table, A, states, actions):
 
 @allocates
 def flows(table, A):
-    """All that was recorded, as (M, 5) rows of layer, s, a, s_next, times; layer -1 is the start draw."""
+    """All recorded transitions, as (M, 5) rows of layer, s, a, s_next, times; layer -1 stands for initial states."""
     total = 0
     for row in range(table.used[NODES] * A):
         total += np.int64(table.size[row])
@@ -219,7 +224,7 @@ def flows(table, A):
 
 @inlined
 def log_ratio(part, whole, more, most):
-    """log((part + more) / (whole + most)), to full precision also where the ratio is next to 1."""
+    """log((part + more) / (whole + most)), to full precision even if the ratio is close to 1."""
     if 2.0 * part > whole:
         return log1p(((part - whole) + (more - most)) / (whole + most))
     return log((part + more) / (whole + most))
@@ -227,7 +232,7 @@ def log_ratio(part, whole, more, most):
 
 @inlined
 def prediction(pool, A, S, s, a, s_next):
-    """log of the probability that pooled counts give to s_next after (s, a): (N(s,a,s') + 1/(2S)) / (n(s,a) + 1/2)."""
+    """The log probability of s_next after (s, a) according to pooled counts: (N(s,a,s') + 1/(2S)) / (n(s,a) + 1/2)."""
     node, times, n = pool.node_of[0, s], 0.0, 0.0
     if node != 0:
         row = row_of(node, A, a)
@@ -240,7 +245,7 @@ def prediction(pool, A, S, s, a, s_next):
 
 @loop
 def scores(table, pool, A, S, out):
-    """The evidence of every edge, with what has not been booked yet scored by the pool as it stands; out (M,)."""
+    """The evidence of every edge, with unscored transitions scored by the present pool; out (M,)."""
     for row in range(A, table.used[NODES] * A):
         s, a = table.state[row // A], row % A
         for e in range(table.first[row], table.first[row] + table.size[row]):
@@ -252,7 +257,7 @@ def scores(table, pool, A, S, out):
 
 @allocates
 def book(table, pool, A, S):
-    """Scores what came since the last booking and returns it, as pooled rows for `record_flows`."""
+    """Scores the transitions since the last booking, and returns them as pooled rows for `record_flows`."""
     out = np.empty((table.used[EDGES], 5), np.int64)
     scored = np.empty(len(table.seen))
     scores(table, pool, A, S, scored)
@@ -271,7 +276,7 @@ def book(table, pool, A, S):
 
 @inlined
 def log_gamma_ratio(x, a, b):
-    """log(Gamma(x + a) / Gamma(x + b)), for 0 < a, b <= 1/2 to about 1e-9, without cancellation for large x."""
+    """log(Gamma(x + a) / Gamma(x + b)) for 0 < a, b <= 1/2, accurate to about 1e-9, without cancellation for large x."""
     if x < 1e4:
         return lgamma(x + a) - lgamma(x + b)
     return (a - b) * log(x + 0.5 * (a + b - 1.0))
@@ -279,11 +284,11 @@ def log_gamma_ratio(x, a, b):
 
 @loop
 def most_evidence(total, count, S):
-    """The largest evidence that `count` of the `total` transitions of (s, a, s') over all steps can have, whatever their order.
+    """The largest possible evidence of `count` out of the `total` transitions of one (s, a, s') over all steps, in any order.
 
-    The i-th of them (from 0) is predicted from at most i earlier ones, and from no others at best, so its score is at most
-    log((i + 1/(2S)) / (i + 1/2)), which grows with i: the most is the sum over the last `count` of i = 0 ... total - 1.
-    Runs that were merged have predictions of their own, which only lowers it.
+    The i-th of them (from 0) is predicted from at most i earlier ones and, at best, from no transitions to other successors. So
+    its score is at most log((i + 1/(2S)) / (i + 1/2)), which grows with i, and the largest sum is that over the last `count` of i
+    = 0, ..., total - 1. In merged runs each run has its own predictions, which only lowers the evidence.
     """
     a = 0.5 / S
     return log_gamma_ratio(total, a, 0.5) - log_gamma_ratio(total - count, a, 0.5)
@@ -291,10 +296,10 @@ def most_evidence(total, count, S):
 
 @allocates
 def impossible_evidence(order, group, count, value, S):
-    """The first flow, in the given order, whose evidence no order of the data could have produced, or -1.
+    """The first transition, in the given order, whose evidence no order of the data could have produced, or -1.
 
-    `group` numbers the (s, a, s') of each flow; flows of a group come one after the other in `order`, the largest evidence per
-    transition first. Each flow alone, and each beginning of a group together, is compared with `most_evidence`.
+    `group` numbers the (s, a, s') of each transition. Transitions of a group are consecutive in `order`, with the largest
+    evidence per observation first. Each of them alone, and each beginning of a group together, is compared with `most_evidence`.
     """
     totals = np.zeros(len(group) + 1)
     for i in range(len(group)):
@@ -314,7 +319,7 @@ def impossible_evidence(order, group, count, value, S):
 
 @loop
 def add_evidence(table, A, layer, s, a, s_next, value):
-    """Adds evidence to edges that exist and marks all that was seen on them as booked; start draws have none."""
+    """Adds evidence to existing edges and marks all their transitions as booked. Initial states have no evidence."""
     for i in range(len(layer)):
         if layer[i] >= 0:
             row = row_of(table.node_of[layer[i], s[i]], A, a[i])
@@ -325,7 +330,7 @@ def add_evidence(table, A, layer, s, a, s_next, value):
 
 @loop
 def flow_evidence(table, A, scored, layer, s, a, s_next, out):
-    """The evidence of given edges, out (M,); 0 for start draws."""
+    """The evidence of given transitions, out (M,); 0 for initial states."""
     for i in range(len(layer)):
         out[i] = 0.0
         if layer[i] >= 0:
@@ -335,7 +340,10 @@ def flow_evidence(table, A, scored, layer, s, a, s_next, out):
 
 @allocates
 def layout(table, A):
-    """The order of discovery: (layer, state) of each node but s_0; (row, target) and (seen, booked, evidence) of each edge."""
+    """The table in the order of discovery, for `rebuild`.
+
+    Returns (layer, state) of each node except s_0, (row, target) of each edge, and (seen, booked, evidence) of each edge.
+    """
     N = table.used[NODES]
     nodes = np.zeros((N - 1, 2), np.int64)
     for layer in range(len(table.head)):
@@ -358,7 +366,7 @@ def layout(table, A):
 
 @loop
 def rebuild(table, A, nodes, edges, values):
-    """Fills an empty table with what `layout` gave; False if that is not a layout. Needs room for all of it."""
+    """Fills an empty table with what `layout` returned. Returns False if that is not a layout. Needs room for all of it."""
     L, S = table.node_of.shape
     for i in range(len(nodes)):
         layer, s = nodes[i]

@@ -1,14 +1,17 @@
-"""The trajectory certificate: backward passes for given multipliers, and the search over multipliers.
+"""The trajectory certificate: backward passes for given multipliers, and the search for good multipliers.
 
-With steps h and times j from 0, multipliers lambda_j > 0 and w_h = gamma^(h+1) sigma_{H-1-h} (what is left after step h),
+With steps h and times j from 0, multipliers lambda_j > 0, KL radii c, total variation radii tau, and
+w_h = gamma^(h+1) sigma_{H-1-h}, the largest value after step h, the number Phi in
 
     kappa_h  = sum_{j > h} gamma^j / (4 lambda_j)
     W_h(s,a) = min( w_h, min(kappa_h c_h(s,a), w_h tau_h(s,a)) + sum_s' p_hat(s'|s,a) max_b W_{h+1}(s',b) ),   w_h without data
     Phi      = sum_j gamma^j lambda_j / 2 + max_a W_0(s_0, a)
 
-is valid for every choice of multipliers (`docs/theory.md`). j runs from 1, since the start is known; a random start adds j = 0
-and a row in front of everything. All multipliers 0 means: no KL charges, the TV recursion. If rewards depend on the successor,
-the reward of step j stands behind transition j as well: w_h = gamma^h sigma_{H-h}, kappa_h sums over j >= h, and j runs from 0.
+is a valid error bound for every choice of multipliers; s_0 is the state at step 0 (`docs/theory.md`, 5).
+
+j runs from 1 if the initial state is fixed; a random one adds j = 0 and a row in front of everything. If all multipliers are 0,
+there are no KL charges: this is the recursion with total variation radii. If rewards depend on the successor, the reward of step
+j also comes after transition j: then w_h = gamma^h sigma_{H-h}, kappa_h sums over j >= h, and j runs from 0.
 """
 
 from __future__ import annotations
@@ -24,13 +27,13 @@ from .table import is_known, row_of
 
 @inlined
 def charge(kappa, w, c, tau):
-    """What it costs to go on through a row: by its KL radius or by its TV radius, whichever is less."""
+    """The cost of passing through a row: by its KL radius or by its total variation radius, whichever is smaller."""
     return min(kappa * c if c > 0.0 else 0.0, w * tau)
 
 
 @loop
 def backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best):
-    """One pass: fills V and the greedy actions."""
+    """One backward pass: writes V = max_a W and the greedy actions."""
     for h in range(steps_that_matter(w) - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
         cap, k = w[h], kappa[h]
@@ -53,7 +56,7 @@ def backward(state, known, following, head, first, size, target, seen, n, c, tau
 
 @loop
 def start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w_first, V):
-    """W before the first step; w_start is sigma_H for a random start and 0 for a known one."""
+    """W before the first step; w_start is sigma_H for a random initial state and 0 for a fixed one."""
     if n[0] == 0:
         return w_start if w_start > 0.0 else w_first
     ahead = total_ahead(first, size, target, seen, V[0], 0) / n[0]
@@ -64,7 +67,7 @@ def start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w_fi
 
 @loop
 def forward(following, head, first, size, target, seen, n, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G):
-    """Under the greedy policy in the empirical model: G[0] and G[h+1], the expected KL charged at the start and at step h."""
+    """The expected KL charges under the greedy policy in the empirical model: G[0] at the start, G[h+1] at step h."""
     G[:] = 0.0
     mass[:] = 0.0
     if n[0] == 0:
@@ -91,23 +94,24 @@ def forward(following, head, first, size, target, seen, n, c, tau, kappa, kappa_
 
 @loop
 def set_kappa(lam, discounts, arrival, kappa):
-    """kappa_h from the multipliers, returned for the start draw as well; and the constant part of Phi."""
+    """Writes kappa_h for given multipliers; returns kappa for the initial draw, and the constant part of Phi."""
     total, constant = 0.0, 0.0
     for j in range(len(lam) - 1, -1, -1):
-        kappa[j] = total  # only times after j ...
+        kappa[j] = total  # only times after j, ...
         if lam[j] > 0.0:
             total += discounts[j] / (4.0 * lam[j])
             constant += discounts[j] * lam[j] / 2.0
         if arrival:
-            kappa[j] = total  # ... and j itself if its reward knows the successor
+            kappa[j] = total  # ... and j itself if its reward depends on the successor
     return total, constant
 
 
 @allocates
 def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine):
-    """The smallest Phi of the TV recursion, `coarse` scales of multipliers and `fine` steps from the best of them.
+    """The smallest Phi that was found, with its multipliers (H,), which are all 0 if total variation radii alone were best.
 
-    Returned with its multipliers (H,), which are all 0 if the TV recursion was best.
+    Candidates are the recursion with total variation radii, `coarse` scales of multipliers, and `fine` steps from the best of
+    them.
     """
     _, state, following, head, n, first, size, _, target, seen, _, _, _, known = table
     H = len(w)
@@ -117,12 +121,12 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
     kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
     backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
     smallest = start_value(first, size, target, seen, n, c, tau, inf, w_start, w[0], V)
-    behind = int(random_start) + int(arrival)  # how many laws stand behind time 0
+    behind = int(random_start) + int(arrival)  # how many distributions the reward of time 0 depends on
     times = H - 1 + behind
     if times == 0:
         return smallest, lam
     for i in range(coarse + fine):
-        if i < coarse:  # lambda_j as the root of how many steps came before, at one scale after the other
+        if i < coarse:  # lambda_j is proportional to the root of the number of earlier draws, at one scale after the other
             for j in range(H):
                 trial[j] = 2.0 * 0.5**i * sqrt((j + behind) / times)
         else:
@@ -132,7 +136,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
                 trial[:] = lam
                 kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
                 backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
-            # At the optimum lambda_j^2 = G_{<j} / 2; half a step in that direction, in logarithms.
+            # At the optimum lambda_j^2 = G_{<j} / 2. Go half the way in that direction, in logarithms.
             forward(
                 following, head, first, size, target, seen, n, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G
             )  # fmt: skip
