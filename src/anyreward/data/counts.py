@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..kernels.table import Table
     from .empirical import EmpiricalModel
 
-COLUMNS = ("h", "s", "a", "next", "count")
+COLUMNS = ("h", "s", "a", "next", "count")  # of the table of counts, see `Counts.columns`
 DAMAGED = "its counts are"  # the beginning of error messages about a damaged file
 MOST = 2**53  # the largest count that is exact as a float
 
@@ -37,8 +37,7 @@ class Counts:
         counts = Counts.from_episodes(states, actions, setting)    # (B, H+1) and (B, H) integers
         anyreward.certify(counts, delta=0.1)
 
-    Counts of the same setting can be added, ``a + b``. Only what was visited is stored, so memory does not grow with the number
-    of states that were never visited.
+    Counts of the same setting can be added, ``a + b``. Only transitions that were observed are stored.
 
     `columns` gives the table, one row for each observed transition. Rows with h = -1 are initial states: their `next` is the
     state in which episodes started. In a stationary setting the steps are pooled and h is 0.
