@@ -269,7 +269,7 @@ def real_number(value: Any, name: str) -> float:
 
 
 def probability(value: Any, name: str) -> float:
-    """`value` as a float strictly between 0 and 1, and at least `LEAST`, so that it can be divided among many events."""
+    """`value` as a float strictly between 0 and 1, and at least `LEAST`, so that it can be shared by many events."""
     if 0.0 < real_number(value, name) < LEAST:
         raise ValueError(f"{name} is {value}: it has to be at least {LEAST:g}.")
     if not 0.0 < real_number(value, name) < 1.0:

@@ -4,8 +4,9 @@
 
     n KL(p_hat_n, p) <= beta(n, delta) = log(2N/delta) + (S-1) log(e (1 + n/(S-1))).
 
-Here p is the true distribution, p_hat_n the empirical one after n samples, and N the number of estimated distributions
-(`Setting.n_rows`): S A H, or S A if stationary, and one more for a random initial state, which the paper does not mention.
+Here p is the true distribution, p_hat_n the empirical one after n samples, and N = `Setting.n_rows` the number of
+estimated distributions: S A H, or S A if stationary, and one more for a random initial state, which the paper does not
+mention.
 
 **Why adaptive data are allowed.** The data may decide when a distribution is sampled. Its successive samples are independent
 draws nevertheless: imagine that they are read from a tape that was written beforehand. The bound holds at every n, and therefore
