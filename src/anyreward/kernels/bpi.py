@@ -94,9 +94,9 @@ def blind_reward(reward, table_known, A, s, side):
 def best_blind(rewards, node_of, table_known, A, layer, h, side):
     """The largest (side 0) or smallest (side 1) `blind_reward` over the states of a layer without data.
 
-    It is nan if there are none. Without marks, `blind_reward` is max_a r, by which the states are sorted. With marks it may be as
-    small as min_a r, or smaller than max_a r if actions are illegal. States are examined in the order of these bounds until no
-    other can be more extreme.
+    It is nan if there are none. Without marks, `blind_reward` is max_a r, by which the states are sorted. With marks it
+    may be as small as min_a r, or smaller than max_a r if actions are illegal. States are examined in the order of these
+    bounds until no other can be more extreme.
     """
     S = node_of.shape[1]
     if rewards.kind != KNOWN:
