@@ -1,4 +1,4 @@
-"""The command line: a thin shell over the library."""
+"""The command line of anyreward: each command parses its options, calls one function of the library, and prints the result."""
 
 from . import experiments
 from .main import app

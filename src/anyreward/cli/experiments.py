@@ -1,4 +1,4 @@
-"""Commands that run experiments: compare, sweep, reproduce, demo."""
+"""The commands that run experiments: compare, sweep, reproduce and demo."""
 
 from __future__ import annotations
 
@@ -12,14 +12,33 @@ import typer
 
 from ..setting import shown
 from ..words import console, plain, verbatim
-from .main import FAILED, INTERRUPTED, AsJson, EnvArgs, Quiet, Seed, app, arguments, clear_errors, is_terminal, say, say_json
+from .main import (
+    FAILED,
+    INTERRUPTED,
+    AsJson,
+    EnvArgs,
+    Quiet,
+    Seed,
+    app,
+    arguments,
+    clear_errors,
+    examples,
+    is_terminal,
+    say,
+    say_json,
+)
 
-Wait = Annotated[float, typer.Option(help="With --scheduler: seconds to wait while the cluster has no worker.")]
+Wait = Annotated[float, typer.Option(help="With --scheduler: the seconds to wait while the cluster has no worker.")]
+Workers = Annotated[int | None, typer.Option(help="Number of processes on this machine. By default one for each core.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="tcp://HOST:PORT", help="Run on the Dask cluster of this scheduler. By default on this machine."),
+]
 
 
 @contextmanager
 def going_on() -> Iterator[None]:
-    """Says at Ctrl-C that nothing is lost."""
+    """On Ctrl-C, say that the finished runs are kept and how to resume, and exit with the code of an interruption."""
     try:
         yield
     except KeyboardInterrupt:
@@ -27,31 +46,47 @@ def going_on() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "anyreward compare --env double-chain --algorithms all --episodes 20000 --seeds 10",
+        "anyreward compare --algorithms rf-trajectory,ucbvi:scale=0.0001 --table runs.csv",
+    )
+)
 @clear_errors
 def compare(
-    env: Annotated[str, typer.Option(help="One of our environments, with a reward of its own.")] = "double-chain",
+    env: Annotated[
+        str, typer.Option(help="An environment of this library: double-chain, grid-world, garnet or inventory.")
+    ] = "double-chain",
     algorithms: Annotated[
-        str, typer.Option(help="Names with commas between them, name:option=value for options, or all.")
+        str,
+        typer.Option(
+            help="Names separated by commas, with options as in ucbvi:scale=0.0001+bonus=hoeffding; or all, which also runs some "
+            "of them with smaller bonuses."
+        ),
     ] = "all",
-    episodes: Annotated[int, typer.Option(help="Episodes of each run.")] = 20_000,
-    seeds: Annotated[int, typer.Option(help="Runs of each algorithm.")] = 10,
-    horizon: Annotated[int, typer.Option(help="Steps of an episode.")] = 20,
-    delta: Annotated[float, typer.Option(help="Of every guarantee.")] = 0.1,
-    stationary: Annotated[bool, typer.Option("--stationary", help="Assume the same transitions at every step.")] = False,
+    episodes: Annotated[int, typer.Option(help="Number of episodes of each run.")] = 20_000,
+    seeds: Annotated[int, typer.Option(help="Number of runs of each algorithm, each with a seed of its own.")] = 10,
+    horizon: Annotated[int, typer.Option(help="Number of steps of an episode.")] = 20,
+    delta: Annotated[float, typer.Option(help="The probability with which each guarantee may fail, at most.")] = 0.1,
+    stationary: Annotated[
+        bool, typer.Option("--stationary", help="Assume that the transitions do not depend on the step.")
+    ] = False,
     env_arg: EnvArgs = None,
-    out: Annotated[Path, typer.Option(help="Where to draw it (PNG, PDF or SVG).")] = Path("anyreward-compare.png"),
-    table: Annotated[Path | None, typer.Option(help="Also write every run to a CSV file.")] = None,
+    out: Annotated[Path, typer.Option(help="Draw the error curves to this file (.png, .pdf or .svg).")] = Path(
+        "anyreward-compare.png"
+    ),
+    table: Annotated[Path | None, typer.Option(help="Also write the result of every run to this CSV file.")] = None,
     workers: Annotated[
-        int, typer.Option(help="Processes to run in; more than the machine has cores makes speeds meaningless.")
+        int, typer.Option(help="Number of processes. With more than one for each core, the speeds mean nothing.")
     ] = 1,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run algorithms side by side: errors for the model's reward and for others, coverage, speed, what is certified.
+    """Compare algorithms on a known model, with significance tests.
 
-    Example: anyreward compare --env double-chain --algorithms all --episodes 20000 --seeds 10
+    For each algorithm: the error of planning for the model's reward and for 20 others, the states that it visited, its speed,
+    what its own theorem guarantees, and what our certificate says about its counts.
     """
     from rich.progress import Progress
     from rich.table import Table
@@ -95,20 +130,30 @@ def compare(
         say(f"drawn in {out}", *([f"every run in {table}"] if table is not None else []))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "anyreward sweep chain.toml --out results",
+        "anyreward sweep chain.toml --out results --scheduler tcp://HOST:8786",
+    )
+)
 @clear_errors
 def sweep(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A TOML file, see docs/sweeps.md.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="A folder for the results; by default the name of the sweep.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="tcp://...", help="Run on the Dask cluster of this scheduler.")] = None,
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A TOML file as described in docs/sweeps.md.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write the results to. By default the name of the sweep.")
+    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     wait: Wait = 60.0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run algorithms x environments x parameters x seeds; what is finished is kept, and an interrupted sweep goes on.
+    """Run many explorations, as listed in a TOML file.
 
-    Example: anyreward sweep chain.toml --out results
+    A sweep runs every combination of algorithms, environments, parameters and seeds. Each result is kept as soon as it is there:
+    after an interruption, the same command resumes with the runs that are missing. All results are collected in table.parquet.
     """
     from rich.progress import Progress
 
@@ -138,26 +183,37 @@ def sweep(
         raise typer.Exit(FAILED)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "anyreward reproduce --quick --out reproduced",
+        "anyreward reproduce --as-published",
+    )
+)
 @clear_errors
 def reproduce(
     out: Annotated[
-        Path | None, typer.Option(help="A folder for tables, figures and the report; by default anyreward-reproduced...")
+        Path | None,
+        typer.Option(
+            help="The folder to write tables, figures and the report to. By default anyreward-reproduced, followed by -quick and "
+            "-as-published where these options are given."
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Everything small, in under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Use small budgets: takes under a minute.")] = False,
     as_published: Annotated[
-        bool, typer.Option("--as-published", help="The authors' published configuration, where it differs from the text.")
+        bool,
+        typer.Option("--as-published", help="Use the authors' published configuration where it differs from the paper's text."),
     ] = False,
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine; by default one for each core.")] = None,
-    scheduler: Annotated[str | None, typer.Option(metavar="tcp://...", help="Run on the Dask cluster of this scheduler.")] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     wait: Wait = 60.0,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the paper's experiments and say of each of its claims whether it is seen; an interrupted call goes on where it was.
+    """Run the paper's experiments and test each of its claims.
 
-    Example: anyreward reproduce --quick --out reproduced
+    Writes tables, figures and report.html. Without --quick, the paper's budgets are used, which takes about half an hour on two
+    cores. After an interruption, the same command resumes with the runs that are missing.
     """
     from rich.progress import Progress
 
@@ -189,17 +245,16 @@ def reproduce(
     say(f"written: {out / 'report.html'}")
 
 
-@app.command()
+@app.command(epilog=examples("anyreward demo --out chain.png"))
 @clear_errors
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to write the picture (PNG, PDF or SVG by its ending).")] = Path(
-        "anyreward-demo.png"
-    ),
+    out: Annotated[Path, typer.Option(help="Draw the picture to this file (.png, .pdf or .svg).")] = Path("anyreward-demo.png"),
     seed: Seed = 0,
 ) -> None:
-    """Explore the paper's double chain once, then plan for several rewards.
+    """Explore the paper's double chain, plan for six rewards.
 
-    Example: anyreward demo --out chain.png
+    Prints each plan's certified interval beside the true optimum and the true value of the plan, and compares the number of
+    episodes with what the paper's bound needs.
     """
     from ..experiments import demo as experiment
 

@@ -1,7 +1,7 @@
-"""The command line: a thin shell over the library.
+"""The commands explore, info, plan, audit, merge and algorithms, and what all commands share.
 
-Exit codes: 0 it did what was asked; 2 an argument or a file is wrong; 3 it ended before epsilon was certified; 4 a cell of a
-sweep failed; 130 it was interrupted.
+Exit codes: 0 the command did what was asked; 2 an argument or a file is wrong; 3 the exploration ended before epsilon was
+certified; 4 a run of `sweep` or `reproduce` failed; 130 the command was interrupted.
 """
 
 from __future__ import annotations
@@ -27,52 +27,84 @@ from ..words import certain, console, down, exact, plain, up
 NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
 
 app = typer.Typer(
-    help="Explore once. Plan for any reward. Know how wrong you can be.",
-    epilog="Exit codes: 0 done, 2 bad argument or file, 3 epsilon not certified, 4 a cell of a sweep failed, 130 interrupted.",
+    epilog="Exit codes: 0 done; 2 a wrong argument or file; 3 epsilon was not certified; 4 a run of sweep or reproduce failed; "
+    "130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_show_locals=False,
     rich_markup_mode=None,
 )
 
-AtlasFile = Annotated[Path, typer.Argument(metavar="ATLAS", help="An atlas file.", show_default=False)]
+AtlasFile = Annotated[Path, typer.Argument(metavar="ATLAS", help="An atlas file, as explore writes it.", show_default=False)]
 Env = Annotated[
-    str, typer.Argument(metavar="ENV", help="double-chain, grid-world, garnet, inventory, or a Gymnasium id.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="ENV",
+        help="double-chain, grid-world, garnet or inventory, or the id of a Gymnasium environment such as FrozenLake-v1.",
+        show_default=False,
+    ),
 ]
 EnvArgs = Annotated[
-    list[str] | None, typer.Option("--env-arg", metavar="K=V", help="An argument of the environment; repeatable.")
+    list[str] | None,
+    typer.Option("--env-arg", metavar="K=V", help="An argument of the environment, such as length=51. May be repeated."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else, to stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no report, only what was asked for.")]
-Seed = Annotated[int, typer.Option(help="Runs with the same seed are identical.")]
-Grid = Annotated[str | None, typer.Option(metavar="ROWSxCOLS", help="The states are the fields of a grid, row by row.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout, and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no report.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers. Runs with the same seed are identical.")]
+Grid = Annotated[
+    str | None,
+    typer.Option(metavar="ROWSxCOLS", help="Draw the states as the cells of a grid, numbered row by row, such as 4x4."),
+]
 Bins = Annotated[
     str | None,
-    typer.Option(metavar="LIST", help="For continuous observations: bins of each dimension, such as '[10, [-1, 0, 1]]'."),
+    typer.Option(
+        metavar="LIST",
+        help="For continuous observations: for each dimension a number of equal bins, or the edges between bins, such as "
+        "'[10, [-1, 0, 1]]'. The certificate then assumes that the process of the bins is Markov.",
+    ),
 ]
-MaxStates = Annotated[int | None, typer.Option(help="For observations of unknown number: there are no more than this many.")]
+MaxStates = Annotated[
+    int | None,
+    typer.Option(
+        help="For observations that are not finite in number: the largest number of different ones that can occur. They are "
+        "numbered as they appear.",
+    ),
+]
 Terminal = Annotated[
     str | None,
     typer.Option(
         metavar="outcome|end|state",
-        help="What an early end is. outcome (default) and end assume nothing; state: what ended an episode once always does.",
+        help="What is assumed about episodes that terminate before the horizon. outcome (the default): nothing. end: nothing; "
+        "all terminations are one extra state. state: an observation that terminated an episode once always does; needs fewer "
+        "episodes.",
     ),
 ]
 Masks = Annotated[
     str | None,
     typer.Option(
-        metavar="none|FILE", help="Legal actions known beforehand: none is illegal, or an (S, A) array of 0 and 1 in a .npy."
+        metavar="none|FILE",
+        help="Which actions are legal, if you know it beforehand: none if no action is ever illegal, or a .npy file with an "
+        "(S, A) array of 0 (illegal) and 1 (legal). By default masks are learned from info['action_mask'].",
     ),
 ]
 
 
 @app.callback()
 def main() -> None:
-    """Explore once. Plan for any reward. Know how wrong you can be."""
+    """Explore once. Plan for any reward. Know how wrong you can be.
+
+    anyreward explores an environment with finitely many states and actions without a reward, keeps the result in a file (an
+    atlas), and then plans for any reward, with an interval in which the true value is certified to lie.
+    """
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a command: its examples, one a line, which the help does not wrap."""
+    return "\b\n" + "\n".join(f"Example: {line}" for line in lines)
 
 
 def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Bad input as one sentence on stderr, warnings as one line each."""
+    """Make a command print bad input as one sentence and each warning as one line, both on stderr, and set the exit code."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -90,9 +122,9 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
                 text = str(problem).replace("the same call goes", "the same command with --resume goes")
                 typer.echo(plain(text), err=True)
                 raise typer.Exit(INTERRUPTED) from None
-            except BrokenPipeError:  # nobody reads on: that is no error
+            except BrokenPipeError:  # the reader of our output has closed it: that is not an error
                 raise
-            except OSError as problem:  # of the output: files have errors of their own
+            except OSError as problem:  # stdout cannot be written; errors of files are ValueErrors
                 with suppress(OSError):
                     typer.echo(f"error: the output cannot be written: {problem.strerror}.", err=True)
                 raise typer.Exit(2) from None
@@ -103,43 +135,75 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "anyreward explore double-chain --horizon 20 --epsilon 2 --out chain.atlas",
+        "anyreward explore FrozenLake-v1 --horizon 20 --epsilon 2 --stationary --out lake.atlas",
+    )
+)
 @clear_errors
 def explore(
     env: Env,
-    horizon: Annotated[int, typer.Option(help="Steps of an episode.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Where to save, along the way and at the end.", show_default=False)],
-    epsilon: Annotated[float | None, typer.Option(help="Stop once every plan is certain to be epsilon-optimal.")] = None,
-    delta: Annotated[float, typer.Option(help="The certificate may fail with at most this probability.")] = 0.1,
-    max_episodes: Annotated[int | None, typer.Option(help="Stop there at the latest.")] = None,
-    algorithm: Annotated[str, typer.Option(help="See: anyreward algorithms.")] = "rf-trajectory",
-    bounds: Annotated[str, typer.Option(help="tight, or paper: the same meaning, far more episodes.")] = "tight",
-    stationary: Annotated[bool, typer.Option("--stationary", help="Assume the same transitions at every step.")] = False,
-    discount: Annotated[float, typer.Option(help="In (0, 1].")] = 1.0,
+    horizon: Annotated[int, typer.Option(help="Number of steps of an episode.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="The atlas file to write. It is saved every ten seconds and at the end.", show_default=False)
+    ],
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop as soon as every plan is certified to be epsilon-optimal. In units of reward: an episode earns at most "
+            "the horizon. By default explore until --max-episodes."
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The probability with which the certificate may fail, at most.")] = 0.1,
+    max_episodes: Annotated[int | None, typer.Option(help="Stop after this many episodes. By default there is no limit.")] = None,
+    algorithm: Annotated[
+        str, typer.Option(help="The exploration algorithm; 'anyreward algorithms' lists them.")
+    ] = "rf-trajectory",
+    bounds: Annotated[
+        str, typer.Option(help="The certificate: tight, or paper for the paper's own, which needs far more episodes.")
+    ] = "tight",
+    stationary: Annotated[
+        bool,
+        typer.Option("--stationary", help="Assume that the transitions do not depend on the step; needs far fewer episodes."),
+    ] = False,
+    discount: Annotated[float, typer.Option(help="The discount factor, above 0 and at most 1.")] = 1.0,
     env_arg: EnvArgs = None,
-    option: Annotated[list[str] | None, typer.Option(metavar="K=V", help="An option of the algorithm; repeatable.")] = None,
-    reward: Annotated[str | None, typer.Option(help="For algorithms that need one: a file or an expression.")] = None,
-    initial_state: Annotated[int | None, typer.Option(help="Where every episode is known to start.")] = None,
-    arrival_rewards: Annotated[bool, typer.Option("--arrival-rewards", help="Cover rewards that depend on the arrival.")] = False,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V", help="An option of the algorithm or of the bounds, such as replan=every. May be repeated."),
+    ] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="For algorithms that need a reward: a file or an expression, as for 'anyreward plan'.")
+    ] = None,
+    initial_state: Annotated[
+        int | None,
+        typer.Option(help="The number of the state in which every episode starts, if you know it. By default it is estimated."),
+    ] = None,
+    arrival_rewards: Annotated[
+        bool, typer.Option("--arrival-rewards", help="Certify also for rewards that depend on the next state.")
+    ] = False,
     bins: Bins = None,
     max_states: MaxStates = None,
     terminal: Terminal = None,
     action_masks: Masks = None,
-    step_timeout: Annotated[float | None, typer.Option(help="Seconds that one step of the environment may take.")] = None,
-    stop: Annotated[str, typer.Option(metavar="certificate|own", help="Stop on our certificate, or on the algorithm's own.")] = (
-        "certificate"
-    ),
+    step_timeout: Annotated[
+        float | None,
+        typer.Option(help="The seconds that one step of a Gymnasium environment may take. By default there is no limit."),
+    ] = None,
+    stop: Annotated[
+        str, typer.Option(metavar="certificate|own", help="Stop on our certificate, or on the algorithm's own guarantee.")
+    ] = "certificate",
     record: Annotated[bool, typer.Option("--record", help="Keep every episode in the file.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the exploration that is in the file.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the exploration that is saved in the file of --out.")] = False,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explore an environment without a reward, until every plan is certain to be good.
+    """Explore an environment until every plan is certified.
 
-    Example: anyreward explore double-chain --horizon 20 --epsilon 2 --out chain.atlas
-
-    Example: anyreward explore FrozenLake-v1 --horizon 20 --epsilon 2 --stationary --out lake.atlas
+    The result is an atlas file: the counts of all transitions, with a certificate that says how far from optimal a plan can be,
+    for every reward at once. Give --epsilon, --max-episodes, or both. Interrupted explorations are resumed with --resume.
     """
     from .._files import check_writable
     from ..exploring.explore import explore as run
@@ -164,7 +228,7 @@ def explore(
         env_args=arguments(env_arg, "--env-arg") or None, step_timeout=step_timeout, record=record,
         checkpoint=out, stop=stop, **options,
     )  # fmt: skip
-    if not out.exists():  # certified without a single episode: there was nothing to go on from, but there is an atlas
+    if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas
         atlas.save(out)
     if as_json:
         say_json({**certificate_facts(atlas), "out": str(out)})
@@ -176,17 +240,20 @@ def explore(
         raise typer.Exit(NOT_MET)
 
 
-@app.command()
+@app.command(epilog=examples("anyreward info chain.atlas --plot chain.png", "anyreward info room.atlas --grid 21x21 --json"))
 @clear_errors
 def info(
     atlas: AtlasFile,
-    plot: Annotated[Path | None, typer.Option(help="Also draw visits and epsilon over time (PNG, PDF or SVG).")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Also draw the visits of each state and epsilon over time to this file (.png, .pdf or .svg)."),
+    ] = None,
     grid: Grid = None,
     as_json: AsJson = False,
 ) -> None:
-    """What an atlas certifies, what it has seen, and what half of its epsilon would take.
+    """Show what an atlas certifies and which states it visited.
 
-    Example: anyreward info chain.atlas --plot chain.png
+    Also forecasts how many more episodes would halve its epsilon.
     """
     from .. import load, plots
     from ..exploring.forecast import episodes_for
@@ -230,34 +297,51 @@ def info(
         say(f"drawn in {plot}")
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        'anyreward plan chain.atlas --reward "state == 30" --out policy.csv --html report.html',
+        "anyreward plan lake.atlas --reward own --rewards deterministic",
+    )
+)
 @clear_errors
 def plan(
     atlas: AtlasFile,
-    reward: Annotated[str, typer.Option(help="A file (.csv, .json, .npy), an expression, or own.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="Write the policy as CSV: h, s, a.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the plan, its interval and pictures.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it (PNG, PDF or SVG).")] = None,
-    reward_range: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="Units of the reward, if not 0 to 1.")] = None,
+    reward: Annotated[
+        str,
+        typer.Option(
+            help="A file (.csv, .json or .npy), an expression, or own for what the environment paid while it was explored.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write the policy to this CSV file, with the columns h, s, a.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page with the plan, its interval and figures to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the plan to this file (.png, .pdf or .svg).")] = None,
+    reward_range: Annotated[
+        str | None, typer.Option(metavar="LOW,HIGH", help="The smallest and the largest possible reward. By default 0,1.")
+    ] = None,
     rewards: Annotated[
         str | None,
         typer.Option(
-            metavar="random|deterministic", help="For own: whether a transition always pays the same. Random assumes nothing."
+            metavar="random|deterministic",
+            help="For --reward own: random (the default) assumes nothing; deterministic assumes that a transition always pays "
+            "the same.",
         ),
     ] = None,
     stationary_rewards: Annotated[
-        bool, typer.Option("--stationary-rewards", help="For own: assume that rewards do not depend on the step.")
+        bool, typer.Option("--stationary-rewards", help="For --reward own: assume that rewards do not depend on the step.")
     ] = False,
-    cautious: Annotated[bool, typer.Option("--cautious", help="The policy with the best guaranteed value.")] = False,
+    cautious: Annotated[bool, typer.Option("--cautious", help="Choose the policy whose guaranteed value is largest.")] = False,
     grid: Grid = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """The best policy for a reward, with an interval that its true value and the optimum are certain to lie in.
+    """Find the best policy for a reward, with a certified interval.
 
-    An expression may use state, action, step, next, horizon, numbers, + - * / % **, comparisons, and, or, not, min, max, abs.
+    The true value of the policy and the optimum lie in the interval with probability 1 - delta, the confidence level
+    of the atlas.
 
-    Example: anyreward plan chain.atlas --reward "state == 30" --out policy.csv --html report.html
+    An expression may use the names state, action, step, next, horizon, states and actions, numbers, + - * / // % **,
+    comparisons, and, or, not, "x if c else y", and the functions min, max, abs, floor, sqrt, exp and log.
     """
     from .. import load, plots
     from .._files import check_writable
@@ -287,13 +371,25 @@ def plan(
         say(*(f"written: {path}" for path in (out, html, plot) if path is not None))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "anyreward audit FrozenLake-v1 --horizon 20 --stationary --epsilon 2",
+        "anyreward audit CartPole-v1 --horizon 20 --bins '[4, [-0.5, 0.5], 4, [-1, 1]]'",
+    )
+)
 @clear_errors
 def audit(
     env: Env,
-    horizon: Annotated[int | None, typer.Option(help="Steps of an episode; by default the environment's limit, or 100.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Also forecast how many episodes this takes.")] = None,
-    stationary: Annotated[bool, typer.Option("--stationary", help="Also test whether the steps are all alike.")] = False,
+    horizon: Annotated[
+        int | None,
+        typer.Option(help="Number of steps of an episode. By default the environment's time limit, or 100 without one."),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Also forecast the number of episodes until this epsilon is certified.")
+    ] = None,
+    stationary: Annotated[
+        bool, typer.Option("--stationary", help="Also test whether the transitions depend on the step.")
+    ] = False,
     env_arg: EnvArgs = None,
     bins: Bins = None,
     max_states: MaxStates = None,
@@ -301,9 +397,10 @@ def audit(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Look at an environment before exploring it: sizes, start, ends, limits, signs of trouble, how long it is likely to take.
+    """Look at an environment before exploring it.
 
-    Example: anyreward audit FrozenLake-v1 --horizon 20 --stationary --epsilon 2
+    Plays 5,000 random steps and reports the number of states and actions, initial and terminal states, the time limit, the range
+    of the rewards, and tests of the assumptions that it is Markov and, with --stationary, that it does not depend on the step.
     """
     from ..environments.audit import audit as look
 
@@ -320,22 +417,24 @@ def audit(
         say(report.forecast_line(epsilon))
 
 
-@app.command()
+@app.command(epilog=examples("anyreward merge a.atlas b.atlas --out c.atlas"))
 @clear_errors
 def merge(
     atlases: Annotated[list[Path], typer.Argument(metavar="ATLAS...", help="Two or more atlas files.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Where to write the merged atlas.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The file to write the merged atlas to.", show_default=False)],
     same_environment: Annotated[
-        bool, typer.Option("--same-environment", help="You know that data without a fingerprint are of the same environment.")
+        bool,
+        typer.Option(
+            "--same-environment",
+            help="State that all atlases are of the same environment, where that cannot be checked (data of unknown origin).",
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put explorations of the same environment together and certify them afresh.
+    """Add up explorations of the same environment in one atlas.
 
-    The certificate is valid if it was decided beforehand which runs to merge, or if all are merged: choosing them by how they
-    turned out voids it.
-
-    Example: anyreward merge a.atlas b.atlas --out c.atlas
+    The merged counts get a certificate of their own. It is valid if it was decided beforehand which runs to merge, or if all runs
+    are merged: choosing runs by how they turned out voids it.
     """
     from .. import load
 
@@ -349,13 +448,10 @@ def merge(
         say(str(merged.certificate), f"saved in {out}")
 
 
-@app.command()
+@app.command(epilog=examples("anyreward algorithms"))
 @clear_errors
 def algorithms(as_json: AsJson = False) -> None:
-    """What can be explored with.
-
-    Example: anyreward algorithms
-    """
+    """List the exploration algorithms and their guarantees."""
     from ..algorithms import ALGORITHMS
 
     facts = [
@@ -374,21 +470,23 @@ def algorithms(as_json: AsJson = False) -> None:
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether somebody looks at it; it may be closed."""
+    """Whether a stream is an open terminal. It may be None or closed."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def say(*lines: str) -> None:
-    """Prints lines."""
+    """Print lines to stdout, with control characters escaped."""
     for line in lines:
         typer.echo(plain(line))
 
 
 def say_json(facts: Any) -> None:
+    """Print one JSON document to stdout. NumPy numbers become numbers, and what JSON does not know becomes text."""
     typer.echo(json.dumps(facts, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
 
 
 def certificate_facts(atlas: Any) -> dict[str, Any]:
+    """What the JSON output of a command says about the certificate of an atlas."""
     it = atlas.certificate
     return {
         "epsilon": it.epsilon, "delta": it.delta, "bounds": it.bounds, "met": it.met, "target": it.target,
@@ -399,11 +497,12 @@ def certificate_facts(atlas: Any) -> dict[str, Any]:
 
 
 def assumed_lines(assumptions: tuple[str, ...]) -> list[str]:
+    """The line that lists what a plan assumes, if it assumes anything."""
     return [f"assumes: {'; '.join(assumptions)}"] if assumptions else []
 
 
 def masks_of(text: str | None) -> Any:
-    """Masks by the word `none`, or from a file."""
+    """The value of --action-masks: None, the word `none`, or the array of a .npy file."""
     if text is None or text == "none":
         return text
     from .._files import read_file
@@ -415,7 +514,7 @@ def masks_of(text: str | None) -> Any:
 
 
 def literal(text: str | None, name: str) -> Any:
-    """A number, a list, a truth value or a plain text, as it is written in Python."""
+    """The value of a text that is written like a Python literal (a number, a list, True); any other text stays as it is."""
     if text is None:
         return None
     try:
@@ -427,7 +526,7 @@ def literal(text: str | None, name: str) -> Any:
 
 
 def arguments(pairs: list[str] | None, name: str) -> dict[str, Any]:
-    """K=V pairs."""
+    """A dictionary from texts of the form K=V; `name` is the option that they come from, for error messages."""
     found = {}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
@@ -438,6 +537,7 @@ def arguments(pairs: list[str] | None, name: str) -> dict[str, Any]:
 
 
 def grid_shape(text: str | None) -> tuple[int, int] | None:
+    """Rows and columns from ROWSxCOLS, the value of --grid."""
     if text is None:
         return None
     rows, _, cols = text.lower().partition("x")
@@ -447,6 +547,7 @@ def grid_shape(text: str | None) -> tuple[int, int] | None:
 
 
 def two_numbers(text: str | None) -> tuple[float, float] | None:
+    """The smallest and the largest reward from LOW,HIGH, the value of --reward-range."""
     if text is None:
         return None
     try:
@@ -457,13 +558,14 @@ def two_numbers(text: str | None) -> tuple[float, float] | None:
 
 
 def as_cell(text: str) -> str:
-    """A text as a cell of a table, which spreadsheets must not take for a formula."""
+    """A text as a cell of a CSV file; it is quoted if a spreadsheet would take it for a formula."""
     return (
         f"'{text}" if text and text[0] in "=+-@\t\r\n＝＋－＠" and not text.lstrip("+-").replace(".", "", 1).isdigit() else text
     )
 
 
 def write_policy(path: Path, atlas: Any, made: Any) -> None:
+    """Write the policy of a plan as CSV: a line for each step and state, with the observation if states have names."""
     from .._files import replace_file
 
     buffer = io.StringIO()
