@@ -1,8 +1,9 @@
-"""Algorithms side by side on a known model: what they learn about its reward, about other rewards, and how fast.
+"""Algorithms side by side on a known model: how well they learn about its reward, about other rewards, and how fast.
 
-For each algorithm and seed, along the way: the value error |V_hat*(s_1; r) - V*(s_1; r)| of planning on its counts, for the
-model's own reward and, the worst of them, for a panel of random rewards; the states covered; transitions a second; what its own
-theorem guarantees and what our certificate says about its counts. Bands are 95% bootstrap intervals of the mean over the seeds.
+For each algorithm and seed, at several numbers of episodes: the value error |V_hat*(s_1; r) - V*(s_1; r)| of planning on the
+algorithm's counts, for the model's own reward and, as the worst case, for a panel of 20 random rewards. At the end: the number of
+states visited, the speed in transitions a second, what the algorithm's own theorem guarantees, and what our certificate says
+about its counts. Means over the seeds have 95% bootstrap intervals.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from ..setting import shown
 from .jobs import pool
 from .statistics import band, smaller
 
-PANEL = 20  # random rewards
-LOOKS = 12  # points of a curve
-LEVEL = 0.05  # familywise, of the test which of two errors is smaller
-WARM = 200  # episodes before the clock starts: to compile, and no more
-# With their proven constants, rivals explore for ever at these budgets. As people run them, with bonuses scaled down, they get
-# somewhere, and have no guarantee of their own.
+PANEL = 20  # number of random rewards
+LOOKS = 12  # points of an error curve
+LEVEL = 0.05  # familywise level of the test which of two errors is smaller
+WARM = 200  # episodes of a throw-away run before the clock starts, so that compiling is not timed
+# With their proven constants, these algorithms explore like the random policy at such budgets. With bonuses scaled down, as they
+# are used in practice, they learn something, but have no guarantee of their own.
 PRACTICAL = (
     "rf-express:scale=0.0001",
     "bpi-ucbvi:scale=0.0001",
@@ -56,21 +57,24 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One algorithm with one seed."""
+    """The result of one algorithm with one seed."""
 
-    algorithm: str
+    algorithm: str  # with its options, see `parsed`
     seed: int
-    episodes: list[int]  # along the way
-    error: list[float]  # for the model's reward
-    worst: list[float]  # over the panel
-    covered: int
-    per_second: float
-    own: float | None
-    ours: float
+    episodes: list[int]  # numbers of episodes at which the errors were measured
+    error: list[float]  # value error for the model's reward, at each of them
+    worst: list[float]  # largest value error over the panel of random rewards
+    covered: int  # number of states visited
+    per_second: float  # transitions a second
+    own: float | None  # epsilon that the algorithm's own theorem guarantees, None if there is none
+    ours: float  # epsilon that our certificate gives for its counts
 
 
 def panel(mdp: TabularMDP, horizon: int, size: int = PANEL) -> list[np.ndarray]:
-    """Rewards that somebody might ask for: half dense ones, uniform in [0, 1], half goals, 1 in one state."""
+    """Random rewards, (S, A) arrays: half of them uniform in [0, 1] everywhere, half of them 1 in one state and 0 elsewhere.
+
+    They depend on the model's size alone, so that all algorithms and seeds are compared on the same rewards.
+    """
     rng = np.random.default_rng(12345)
     dense = [rng.random((mdp.n_states, mdp.n_actions)) for _ in range(size - size // 2)]
     goals = rng.choice(mdp.n_states, size // 2, replace=mdp.n_states < size // 2)
@@ -78,7 +82,7 @@ def panel(mdp: TabularMDP, horizon: int, size: int = PANEL) -> list[np.ndarray]:
 
 
 def parsed(entry: str) -> tuple[str, dict[str, Any]]:
-    """An algorithm and its options, from `name` or `name:option=value+option=value`."""
+    """The name and the options of an algorithm, from a text such as `ucbvi` or `ucbvi:scale=0.0001+bonus=hoeffding`."""
     name, _, rest = entry.partition(":")
     if name not in ALGORITHMS:
         raise ValueError(f"there is no algorithm {shown(name)}: it has to be one of {', '.join(ALGORITHMS)}.")
@@ -95,14 +99,24 @@ def parsed(entry: str) -> tuple[str, dict[str, Any]]:
 
 
 def goal_of(entry: str) -> str:
-    """What an algorithm is for."""
+    """What an algorithm is for (reward-free, best policy, regret, ...), from a text such as `ucbvi:scale=0.0001`."""
     return ALGORITHMS[parsed(entry)[0]].goal
 
 
 def one_run(
     mdp: TabularMDP, algorithm: str, seed: int, episodes: int, horizon: int, delta: float = 0.1, stationary: bool = False
 ) -> Run:
-    """Explores with one algorithm, see `parsed`, and looks at what it knows along the way. Looking is not timed."""
+    """Explore with one algorithm and measure its errors along the way; only the exploration is timed.
+
+    Parameters
+    ----------
+    mdp
+        The model, with a reward.
+    algorithm
+        A name with options, see `parsed`.
+    seed, episodes, horizon, delta, stationary
+        As for `compare`.
+    """
     name, options = parsed(algorithm)
     setting = mdp.setting(horizon, stationary=stationary)
 
@@ -137,7 +151,7 @@ def one_run(
 
 
 def everything() -> list[str]:
-    """All algorithms, and those that need it also as people run them."""
+    """All algorithms, and some of them again with bonuses scaled down, as they are used in practice."""
     return [*ALGORITHMS, *PRACTICAL]
 
 
@@ -154,7 +168,38 @@ def compare(
     workers: int = 1,
     progress: Any = None,
 ) -> list[Run]:
-    """All runs, by algorithm and seed. `executor` is like those of `concurrent.futures`; `progress` is called after each run."""
+    """Run several algorithms on one model, each with several seeds.
+
+    Parameters
+    ----------
+    mdp
+        The model to explore, with a reward.
+    algorithms
+        Names with options, see `parsed`. None: `everything`.
+    episodes
+        Number of episodes of each run.
+    seeds
+        Number of runs of each algorithm. Run k has the same seed for all algorithms.
+    horizon
+        Number of steps of an episode.
+    delta
+        Probability with which each guarantee may fail.
+    stationary
+        Whether to assume that transitions do not depend on the step.
+    seed
+        The seeds of the runs are derived from it.
+    executor
+        Where to run, like the executors of `concurrent.futures`. None: in this process, or in `workers` processes.
+    workers
+        Number of processes, if no executor is given.
+    progress
+        Called with each `Run` when it is done.
+
+    Returns
+    -------
+    list of Run
+        Sorted by algorithm, then by seed.
+    """
     names = everything() if algorithms is None else list(algorithms)
     for name in names:
         parsed(name)
@@ -180,10 +225,11 @@ def compare(
 
 
 def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """A row for each algorithm, in the order in which they were run.
+    """The rows of the result table: one for each algorithm, in the order in which they were run.
 
-    "beats" is how many others have a larger error for the model's reward, and a larger worst error, by a test that holds for all
-    pairs at once at the level 5% (`statistics.smaller`); None with a single run.
+    "beats" is how many other algorithms have a larger error for the model's reward, "beats there" how many have a larger worst
+    error, by a permutation test that holds for all pairs at once at the level 5% (`statistics.smaller`). Both are None with a
+    single run.
     """
     rows: list[dict[str, Any]] = []
     names = list(dict.fromkeys(run.algorithm for run in runs))
@@ -214,7 +260,7 @@ def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def save_table(path: Path, runs: Sequence[Run]) -> None:
-    """Every run in a line of a CSV file."""
+    """Write a CSV file with one line for each run, with its errors at the last episode."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     writer.writerow(["algorithm", "seed", "episodes", "error", "worst_error", "states", "transitions_per_second", "own", "ours"])
@@ -225,7 +271,10 @@ def save_table(path: Path, runs: Sequence[Run]) -> None:
 
 
 def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
-    """Errors against episodes with their bands: for the model's reward on the left, the worst of the panel on the right."""
+    """Draw the errors against the number of episodes, with 95% bootstrap intervals.
+
+    On the left the error for the model's own reward, on the right the worst error over the panel.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 6), layout="constrained")

@@ -1,4 +1,4 @@
-"""The double chain of the paper, explored once without a reward and then planned for several."""
+"""A tour of the library: the double chain of the paper, explored once without a reward and then planned for six rewards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LENGTH, HORIZON, EPSILON, DELTA = 31, 20, 2.0, 0.1
 
 
 def rewards(mdp: TabularMDP) -> dict[str, np.ndarray]:
-    """Rewards that somebody might ask for once the exploration is over, (S,) or (S, A) each."""
+    """Six rewards that one might want to plan for once the exploration is over, by name; (S,) or (S, A) arrays."""
     position = np.arange(mdp.n_states) / (mdp.n_states - 1)
     return {
         "the right end": np.asarray(mdp.reward),
@@ -31,7 +31,20 @@ def rewards(mdp: TabularMDP) -> dict[str, np.ndarray]:
 
 
 def run(out: Path, seed: int = 0) -> Atlas:
-    """Explores, prints the plans beside the truth, and writes the picture."""
+    """Explore, print the certified intervals beside the true values, and draw the picture.
+
+    Parameters
+    ----------
+    out
+        The file of the picture; its ending (.png, .pdf or .svg) decides the format.
+    seed
+        Seed of the explorations.
+
+    Returns
+    -------
+    Atlas
+        The exploration with tight bounds.
+    """
     from rich.table import Table
 
     check_drawable(out)
@@ -62,7 +75,7 @@ def run(out: Path, seed: int = 0) -> Atlas:
 
 
 def draw(atlas: Atlas, paper: Atlas, out: Path) -> None:
-    """State visits, and the certified epsilon against episodes, tight and as in the paper."""
+    """Draw the state visits, and the certified epsilon against the number of episodes with tight bounds and with the paper's."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
