@@ -1,8 +1,11 @@
-"""What the paper says about its experiments (section 6 and appendix A), and what the data of a reproduction say about that.
+"""The claims of the paper about its experiments (section 6 and appendix A), each with a verdict from the data of a reproduction.
 
-Every verdict follows from the tables by a rule that is stated here and in the report. Who has the smaller error or more visits is
-decided by a test over the paired runs, at 5% for all the comparisons of a claim together (`statistics.smaller`), and whose error
-falls faster by the bootstrap. Where there are too few runs for a test to decide, there is no verdict.
+Every verdict follows from the tables by a fixed rule, which is stated here and in the report. Which agent has the smaller error
+or more visits is decided by a permutation test over the paired runs, at the level 5% for all comparisons of a claim together
+(`statistics.smaller`). Whose error falls faster is decided by the bootstrap. If there are too few runs for a test to decide,
+there is no verdict.
+
+`Rows` are the rows of a table, as dictionaries from column names to values; `reproduce.COLUMNS` lists the columns.
 """
 
 from __future__ import annotations
@@ -18,10 +21,10 @@ from .statistics import smaller
 PAPER = ("random policy", "generative model", "RF-UCRL", "BPI-UCRL")
 CLIPPED, BARE, KNOWN = "RF-UCRL, clipped", "BPI-UCRL, log(1/δ)", "BPI-UCRL, tight, K known"
 LEVEL = 0.05
-CLOSE = 2.5  # a factor between errors that are called close
-EARLY = 5_000  # transitions from which on errors are compared: where the paper looks at the visits
-SIDE = 21  # of the grid
-GOAL = (16, 16)
+CLOSE = 2.5  # errors are called close if their ratio is at most this
+EARLY = 5_000  # errors are compared from this many transitions on: the number at which the paper shows the visits
+SIDE = 21  # rows and columns of the grid
+GOAL = (16, 16)  # row and column of the reward
 SOURCES, BEYOND = {"chain": "section 6", "grid": "appendix A"}, "beyond"
 WHERE = {"chain": "On the double chain", "grid": "On the grid"}
 Rows = list[dict[str, Any]]
@@ -29,22 +32,29 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, and what the data say about it."""
+    """A claim of the paper, with what was measured and whether the data agree."""
 
     text: str
-    measured: str
-    observed: bool | None  # None if the data do not suffice to say
+    measured: str  # the numbers behind the verdict
+    observed: bool | None  # None if there are too few data for a verdict
     about: str  # chain, grid or tau
-    counts: str
-    source: str = "section 6"
+    counts: str  # "by step" or "pooled"
+    source: str = "section 6"  # where the paper says so; `BEYOND` if it does not
 
     @property
     def verdict(self) -> str:
+        """observed, NOT OBSERVED or not decided."""
         return "not decided" if self.observed is None else "observed" if self.observed else "NOT OBSERVED"
 
 
 def verdicts(tables: dict[str, Rows]) -> list[Claim]:
-    """Each claim of the paper's section 6 and of its appendix A, for each way of counting."""
+    """Every claim of the paper's section 6 and appendix A with its verdict, for each way of counting in the tables.
+
+    Parameters
+    ----------
+    tables
+        The tables "errors", "visits" and "tau" of a reproduction.
+    """
     claims: list[Claim] = []
     for counts in sorted({row["counts"] for row in tables["errors"]}):
         for name in WHERE:
@@ -55,7 +65,19 @@ def verdicts(tables: dict[str, Rows]) -> list[Claim]:
 
 
 def errors_of(rows: Rows, name: str, counts: str, field: str = "error") -> tuple[list[int], dict[str, np.ndarray]]:
-    """The looks at an environment and, for each agent, what was seen there, (runs, looks)."""
+    """The numbers of transitions at which an environment's errors were measured, and each agent's errors, (runs, looks).
+
+    Parameters
+    ----------
+    rows
+        The table "errors".
+    name
+        The environment, "chain" or "grid".
+    counts
+        "by step" or "pooled".
+    field
+        The column to take: "error", or "bound" for the agent's own bound on it (nan where it has none).
+    """
     mine = [row for row in rows if row["environment"] == name and row["counts"] == counts]
     looks = sorted({row["transitions"] for row in mine})
     found: dict[str, np.ndarray] = {}
@@ -68,7 +90,7 @@ def errors_of(rows: Rows, name: str, counts: str, field: str = "error") -> tuple
 
 
 def visits_of(rows: Rows, name: str, counts: str) -> dict[str, np.ndarray]:
-    """The visits of each state, (runs, S), for each agent."""
+    """For each agent, how often each run visited each state, (runs, S), from the table "visits"."""
     mine = [row for row in rows if row["environment"] == name and row["counts"] == counts]
     S = 1 + max(row["state"] for row in mine)
     found: dict[str, np.ndarray] = {}
@@ -81,9 +103,9 @@ def visits_of(rows: Rows, name: str, counts: str) -> dict[str, np.ndarray]:
 
 
 def taus_of(rows: Rows, agent: str, counts: str) -> dict[float, np.ndarray]:
-    """For each epsilon / H that some run certified, the episodes this took, (runs,), nan in the runs that did not.
+    """For each epsilon / H that some run certified, the episodes this took, (runs,), and nan for runs that did not certify it.
 
-    An epsilon that is certain without any data says nothing and is left out.
+    An epsilon that is certified without any data is left out.
     """
     mine = [row for row in rows if row["agent"] == agent and row["counts"] == counts]
     runs = 1 + max((row["run"] for row in mine), default=-1)
@@ -95,26 +117,27 @@ def taus_of(rows: Rows, agent: str, counts: str) -> dict[float, np.ndarray]:
 
 
 def bootstrapped(statistic: Callable[[np.ndarray], Any], runs: int, draws: int = 1_000) -> np.ndarray:
-    """A statistic of the runs (by their numbers) over bootstrap samples of them, (draws, ...)."""
+    """The values of a statistic over bootstrap samples of the runs, (draws, ...). It is called with the indices of the runs."""
     samples = np.random.default_rng(0).integers(0, runs, (draws, runs))
     return np.array([statistic(sample) for sample in samples])
 
 
 def between(values: np.ndarray) -> str:
+    """The 95% percentile interval of bootstrap values, as text."""
     low, high = np.quantile(values, [LEVEL / 2, 1 - LEVEL / 2])
     return f"[{low:.3g}, {high:.3g}]"
 
 
 def tested(p: float, runs: int) -> bool | None:
-    """Whether a permutation test finds a difference; None if so few runs could not show any."""
+    """Whether a p-value of a permutation test is significant; None if there are too few runs to find any difference."""
     return bool(p <= LEVEL) if 2.0**-runs <= LEVEL / 4 else None
 
 
 def bpi_errors(errors: dict[str, np.ndarray], looks: list[int], name: str, counts: str, agent: str) -> Iterator[Claim]:
-    """What the paper says of BPI-UCRL's error, about one with the paper's threshold or another.
+    """Two claims about the error of BPI-UCRL, with the paper's threshold or another one: it decays fastest, and it is smallest.
 
-    That it decays the fastest is taken by the word, as the factor by which it falls: what starts to fall late may fall fast. So
-    that it is the smallest is looked at as well.
+    "Decays fastest" is taken literally, as the factor by which the mean error falls. An error that stays large for a long time
+    may then fall fast, which is why "smallest" is tested as well.
     """
     early, runs = early_of(looks), len(errors[agent])
     four = np.stack([errors[other][:runs] for other in (*PAPER[:3], agent)])
@@ -152,10 +175,12 @@ def bpi_errors(errors: dict[str, np.ndarray], looks: list[int], name: str, count
 
 
 def early_of(looks: list[int]) -> int:
+    """The index of the first measurement that counts in comparisons."""
     return next(i for i, n in enumerate(looks) if n >= EARLY)
 
 
 def error_claims(rows: Rows, name: str, counts: str) -> Iterator[Claim]:
+    """The claims about the errors of the agents in one environment."""
     looks, errors = errors_of(rows, name, counts)
     for agent in ("BPI-UCRL", BARE):
         yield from bpi_errors(errors, looks, name, counts, agent)
@@ -196,7 +221,7 @@ def error_claims(rows: Rows, name: str, counts: str) -> Iterator[Claim]:
 
 
 def visit_claims(visits: dict[str, np.ndarray], name: str, counts: str) -> Iterator[Claim]:
-    """What the paper says of where the agents have been."""
+    """The claims about which states the agents visit. `visits` has an array (runs, S) for each agent."""
     where = SOURCES[name]
     S = visits["RF-UCRL"].shape[1]
     rows, cols = np.divmod(np.arange(S), SIDE)
@@ -275,15 +300,21 @@ def visit_claims(visits: dict[str, np.ndarray], name: str, counts: str) -> Itera
 
 
 def evenness(visits: np.ndarray) -> np.ndarray:
-    """exp(entropy) of the visits of each run, (runs, S): the number of states over which as even visits would be as spread."""
+    """The effective number of visited states in each run, (runs,): exp(entropy) of its visits, (runs, S).
+
+    It is S if all states are visited equally often, and 1 if all visits are to one state.
+    """
     shares = visits / visits.sum(axis=1, keepdims=True)
     return np.exp(-(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1))
 
 
 def tau_claims(rows: Rows, counts: str) -> Iterator[Claim]:
+    """The claims about the number of episodes tau until epsilon is certified, from the table "tau"."""
     found = {agent: taus_of(rows, agent, counts) for agent in ("RF-UCRL", "BPI-UCRL")}
     end = max((row["episodes"] for row in rows if row["agent"] == "RF-UCRL" and row["counts"] == counts), default=0)
-    compared = {}  # at each epsilon that every run of BPI-UCRL certified: both means, and whether RF-UCRL's is at least so large
+    # For each epsilon that all runs of BPI-UCRL certified: both mean taus, and whether RF-UCRL's is only a lower bound of its
+    # mean.
+    compared = {}
     for level, bpi in sorted(found["BPI-UCRL"].items()):
         rf = found["RF-UCRL"].get(level, np.full(1, np.nan))
         if not np.isnan(bpi).any():
@@ -331,15 +362,18 @@ def tau_claims(rows: Rows, counts: str) -> Iterator[Claim]:
 
 
 def predicted(counts: str) -> dict[str, float]:
-    """The powers of the paper's bounds on tau, S^2 A H^3 log(1/delta) / epsilon^2 for pooled counts and H^4 by step.
+    """The exponents in the paper's bounds on tau, S^2 A H^3 log(1/delta) / epsilon^2 for pooled counts, and H^4 by step.
 
-    S^2 is for small epsilon and the power of log(1/delta) for small delta: they do not hold at once.
+    The exponent of S holds for small epsilon, that of log(1/delta) for small delta: not both at once.
     """
     return {"S": 2.0, "A": 1.0, "H": 3.0 if counts == "pooled" else 4.0, "epsilon": -2.0, "log(1/delta)": 1.0}
 
 
 def exponents(rows: Rows, counts: str) -> list[tuple[str, float, float, float]]:
-    """For each parameter, the exponent of tau over its two last values: measured, of the theorem's bound, and asymptotic."""
+    """For each parameter, the exponent with which tau grows between its last two values.
+
+    Returns tuples of the parameter's name, the measured exponent, that of the theorem's bound, and the asymptotic one.
+    """
     found = []
     for parameter, power in predicted(counts).items():
         x, means, bounds = scaling_of(rows, counts, parameter)
@@ -351,7 +385,7 @@ def exponents(rows: Rows, counts: str) -> list[tuple[str, float, float, float]]:
 
 
 def scaling_of(rows: Rows, counts: str, parameter: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The values of a parameter, in the unit of its name, the mean tau at each, and the theorem's bound."""
+    """The values of a parameter (log(1/delta) for delta), the mean tau at each, and the theorem's bound at each."""
     mine = [row for row in rows if row["counts"] == counts and row["parameter"] == parameter and row["episodes"] is not None]
     values = list(dict.fromkeys(row["value"] for row in mine))
     x = np.array([np.log(1 / value) if parameter.startswith("log") else value for value in values])

@@ -1,4 +1,4 @@
-"""The report of a reproduction: figures in the form of the paper's, and one page with figures, claims, verdicts and timings."""
+"""The report of a reproduction: figures like those of the paper, and an HTML page with figures, claims, verdicts and timings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLOURS = {
 TIGHT = ("random policy", "generative model", "RF-trajectory, tight", "BPI-UCRL, tight", KNOWN)
 THEOREMS = """<h3>Measured episodes beside the theorems</h3><p>The theorems' proofs use the minimum in the index, which these runs
 are without; for pooled counts and for BPI-UCRL their statements are those of the appendix.</p>"""
-AUTHORS = {"RF-UCRL": 19_000, "BPI-UCRL": 280}  # transitions a second of their scripts
+AUTHORS = {"RF-UCRL": 19_000, "BPI-UCRL": 280}  # transitions a second of the authors' scripts
 TITLES = {
     "by step": "By step: n_h(s, a), the text of the paper",
     "pooled": "Pooled: n(s, a), as in the authors' code and in the stationary variants",
@@ -37,24 +37,39 @@ TITLES = {
 
 
 def write_report(out: Path, tables: dict[str, Rows], claims: list[Claim], about: dict[str, Any], took: float) -> None:
-    """Every figure as PNG and PDF, and `report.html`, which needs no other file."""
+    """Write every figure as PNG and PDF, and `report.html`, which contains the figures and needs no other file.
+
+    Parameters
+    ----------
+    out
+        The folder to write to.
+    tables
+        All tables of a reproduction, by name.
+    claims
+        The claims with their verdicts.
+    about
+        Budget, seed and configuration of the reproduction.
+    took
+        Seconds that this call took.
+    """
     pictures: dict[str, bytes] = {}
     for name, figure in figures_of(tables, about["budget"]).items():
         for kind in ("pdf", "png"):
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=100, metadata={"CreationDate": None} if kind == "pdf" else None)
-            figure.set_layout_engine("none")  # found once, the layout stays
+            figure.set_layout_engine("none")  # keep the layout of the first format for the second
             replace_file(out / f"{name}.{kind}", buffer.getvalue())
         pictures[name] = buffer.getvalue()
     replace_file(out / "report.html", page(pictures, tables, claims, about, took).encode())
 
 
 def counts_in(tables: dict[str, Rows]) -> list[str]:
+    """The ways of counting ("by step", "pooled") that the tables have."""
     return sorted({row["counts"] for row in tables["errors"]})
 
 
 def figures_of(tables: dict[str, Rows], budget: dict[str, int]) -> dict[str, Any]:
-    """All figures; `budget` has the transitions after which the runs of each kind ended."""
+    """All figures by name; `budget` has the number of transitions after which each kind of run ended."""
     found: dict[str, Any] = {}
     for counts in counts_in(tables):
         word = counts.replace(" ", "-")
@@ -73,7 +88,7 @@ def _figure(width: float, height: float) -> Any:
 
 
 def logarithmic(axis: Any) -> None:
-    """Both axes logarithmic, with labels at 1, 2 and 5: where there is less than a decade, powers of ten would not do."""
+    """Make both axes logarithmic, with labels at 1, 2 and 5 times powers of ten, so that less than a decade has labels too."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     def label(value: float, _: Any) -> str:
@@ -93,7 +108,7 @@ def logarithmic(axis: Any) -> None:
 
 
 def draw_chain(tables: dict[str, Rows], counts: str, agents: tuple[str, ...], budget: dict[str, int]) -> Any:
-    """The four panels of the paper's figure 2: error, visits, and the stopping times of both algorithms."""
+    """A figure with the four panels of the paper's figure 2: errors, visits, and the stopping times of both algorithms."""
     figure = _figure(11, 8)
     (error, visits), (rf, bpi) = figure.subplots(2, 2)
     draw_errors(error, tables, "chain", counts, agents)
@@ -110,6 +125,7 @@ def draw_chain(tables: dict[str, Rows], counts: str, agents: tuple[str, ...], bu
 
 
 def draw_errors(axis: Any, tables: dict[str, Rows], name: str, counts: str, agents: Iterable[str]) -> None:
+    """Draw the mean error of each agent against the transitions, with its 95% bootstrap interval."""
     looks, errors = errors_of(tables["errors"], name, counts)
     for agent in agents:
         bands = [band(errors[agent][:, i].tolist(), 500) for i in range(len(looks))]
@@ -121,7 +137,10 @@ def draw_errors(axis: Any, tables: dict[str, Rows], name: str, counts: str, agen
 
 
 def draw_taus(axis: Any, of_agents: dict[str, dict[float, np.ndarray]], end: int) -> None:
-    """E[tau | tau before the end] against epsilon / H, beside 1/epsilon^2 through the last point that all runs reached."""
+    """Draw the mean tau of the runs that certified epsilon, against epsilon / H.
+
+    The dotted line is proportional to 1/epsilon^2; it goes through the smallest epsilon that all runs certified.
+    """
     title = f"E[τ | τ before n = {end:,}]"
     logarithmic(axis)
     axis.set(xlabel="ε / H", ylabel="episodes τ", title=title)
@@ -144,7 +163,7 @@ def draw_taus(axis: Any, of_agents: dict[str, dict[float, np.ndarray]], end: int
 
 
 def draw_grid(tables: dict[str, Rows], counts: str, agents: tuple[str, ...], budget: dict[str, int]) -> Any:
-    """The paper's figure 3: error, and where the agents have been."""
+    """A figure like the paper's figure 3: errors, and a map of the visits of each agent."""
     figure = _figure(11, 7.5)
     left, right = figure.subfigures(1, 2)
     draw_errors(left.subplots(), tables, "grid", counts, agents)
@@ -164,6 +183,7 @@ def draw_grid(tables: dict[str, Rows], counts: str, agents: tuple[str, ...], bud
 
 
 def draw_scaling(rows: Rows, modes: list[str]) -> Any:
+    """A figure of RF-UCRL's tau against each parameter, beside the theorem's bound scaled to end in the same point."""
     figure = _figure(15, 3.6)
     parameters = list(dict.fromkeys(row["parameter"] for row in rows))
     for axis, parameter in zip(figure.subplots(1, len(parameters)), parameters, strict=True):
@@ -179,13 +199,13 @@ def draw_scaling(rows: Rows, modes: list[str]) -> Any:
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """An HTML table. What is not text already is escaped."""
+    """An HTML table with the given column heads; all cells are escaped."""
     cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><tr>{''.join(f'<th>{html.escape(head)}</th>' for head in heads)}</tr>{cells}</table>"
 
 
 def section(title: str, picture: bytes, claims: list[Claim]) -> str:
-    """A figure with what the paper says about it."""
+    """The HTML of a figure, with a table of the claims about it."""
     shown = f'<h3>{title}</h3><p><img alt="{title}" src="data:image/png;base64,{base64.b64encode(picture).decode()}"></p>'
     if not claims:
         return shown
@@ -194,7 +214,7 @@ def section(title: str, picture: bytes, claims: list[Claim]) -> str:
 
 
 def at_a_glance(claims: list[Claim], modes: list[str]) -> str:
-    """Every claim in a line, with its verdict for each way of counting."""
+    """An HTML table with one line for each claim and its verdict for each way of counting."""
     found = {(claim.text, claim.counts): claim.verdict for claim in claims}
     texts = dict.fromkeys((claim.text, claim.source) for claim in claims)
     return table(
@@ -203,7 +223,7 @@ def at_a_glance(claims: list[Claim], modes: list[str]) -> str:
 
 
 def better(rows: Rows, counts: str) -> str:
-    """Who has the smaller error at the end: the adjusted p-values of all pairs."""
+    """HTML tables of which agent has the smaller error at the end: the adjusted p-values of all pairs, for each environment."""
     parts = []
     for name in ("chain", "grid"):
         looks, errors = errors_of(rows, name, counts)
@@ -220,7 +240,7 @@ def better(rows: Rows, counts: str) -> str:
 
 
 def timings(rows: Rows) -> str:
-    """Where the time went, and what the authors' scripts would have needed."""
+    """An HTML table of the time that each kind of run took, and of what the authors' scripts would have needed."""
     kinds = dict.fromkeys((row["part"], row["environment"], row["counts"], row["agent"]) for row in rows)
     lines: list[list[str]] = []
     for kind in kinds:
@@ -237,6 +257,7 @@ def timings(rows: Rows) -> str:
 
 
 def page(pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim], about: dict[str, Any], took: float) -> str:
+    """The HTML of `report.html`; `pictures` are PNG images by name."""
     from .. import __version__
 
     parts = []
