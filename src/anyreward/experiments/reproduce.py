@@ -1,17 +1,20 @@
-"""The paper's experiments (Kaufmann et al. 2021, section 6 and appendix A) with its budgets, beside what it says about them.
+"""The experiments of the paper (Kaufmann et al. 2021, section 6 and appendix A), with its budgets.
 
-Four agents: the random policy, a generative model, RF-UCRL without clipping, with a full pass after every episode (as in the
-paper's figures), and BPI-UCRL, which observes the rewards; the paper's thresholds, delta = 0.1, H = 20. On the double chain (31
-states) and on the 21 x 21 grid: the error |V_hat*(s_1; r) - V*(s_1; r)| against the transitions n, and the visits of each state;
-on the chain the number of episodes tau at which each epsilon is certified, one run serving all of them.
+`run` plays them, writes tables, figures and a report, and returns the paper's claims with a verdict on each (`claims`).
 
-Everything is run twice. The paper's text counts by step, n_h(s, a); the authors' published code pools the steps, n(s, a), as the
-stationary variants of its appendix do, and that is what its figures must be about: by step, RF-UCRL certifies no epsilon of
-0.65 H or less within 10^8 transitions.
+There are four agents: the random policy; an agent with a generative model; RF-UCRL without clipping and with a full backward
+pass after every episode, as in the paper's figures; and BPI-UCRL, which observes the rewards. All have the paper's thresholds
+with delta = 0.1 and H = 20. On the double chain (31 states) and on the 21 x 21 grid, the error |V_hat*(s_1; r) - V*(s_1; r)| is
+measured against the number of transitions n, and so are the visits of each state. On the chain, so is the number of episodes tau
+at which each epsilon is certified; one run serves all epsilons.
 
-Beyond the paper: BPI-UCRL with the threshold log(1/delta), which some versions of the authors' code have and which guarantees
-nothing; the same figures with `bounds="tight"`, with a quarter of the runs; and how tau depends on each parameter, on random
-models.
+Everything is run twice. The paper's text counts by step, n_h(s, a). The authors' published code pools the steps, n(s, a), as the
+stationary variants in the paper's appendix do. The paper's figures must have been made with pooled counts: by step, RF-UCRL
+certifies no epsilon of 0.65 H or less within 10^8 transitions.
+
+Three experiments go beyond the paper: BPI-UCRL with the threshold log(1/delta), which some versions of the authors' code have
+and which guarantees nothing; the same figures with `bounds="tight"`, with a quarter of the runs; and how tau depends on each
+parameter, on random models.
 """
 
 from __future__ import annotations
@@ -52,11 +55,11 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     CLIPPED: ("rf-ucrl", {"clip": True, "replan": "every"}),
     BARE: ("bpi-ucrl", {"rewards": "observed"}),
-    "RF-trajectory, tight": ("rf-trajectory", {"bounds": "tight"}),  # our certificate with the explorer that goes with it
+    "RF-trajectory, tight": ("rf-trajectory", {"bounds": "tight"}),  # our certificate and its explorer
     "BPI-UCRL, tight": ("bpi-ucrl", {"rewards": "observed", "bounds": "tight"}),
-    KNOWN: ("bpi-ucrl", {"rewards": "observed", "bounds": "tight"}),  # and how many successors a pair has
+    KNOWN: ("bpi-ucrl", {"rewards": "observed", "bounds": "tight"}),  # and K is known
 }
-# How tau depends on each parameter, on random models: its values.
+# The values of each parameter in the experiment on how tau depends on it; the others are those of BASE.
 SCALING: dict[str, tuple[float, ...]] = {
     "S": (5, 10, 20, 40),
     "A": (2, 4, 8, 16),
@@ -65,22 +68,22 @@ SCALING: dict[str, tuple[float, ...]] = {
     "log(1/delta)": (1e-2, 1e-6, 1e-18, 1e-54),
 }
 BASE = {"S": 10, "A": 4, "H": 8, "epsilon": 1.6, "log(1/delta)": 0.1}
-LEVELS = (4.0, 3.0, 2.5, 2.0, 1.5, 1.2, 1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.07, 0.05)  # of epsilon / H
-LOOKS = 16  # at the error, spread evenly over the orders of magnitude of n
+LEVELS = (4.0, 3.0, 2.5, 2.0, 1.5, 1.2, 1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1, 0.07, 0.05)  # epsilon / H
+LOOKS = 16  # numbers of transitions at which the error is measured, evenly spaced on a logarithmic scale
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is run; all but the runs are transitions."""
+    """The size of a reproduction: numbers of runs, and transitions after which each kind of run ends."""
 
-    runs: int
-    tau_runs: int
-    chain: int  # to the end of the error curves
-    grid: int
-    chain_visits: int
-    grid_visits: int
-    tau_rf: int
-    tau_bpi: int
+    runs: int  # of each agent in the error curves
+    tau_runs: int  # of each agent in the stopping times
+    chain: int  # transitions of the error curves on the chain
+    grid: int  # transitions of the error curves on the grid
+    chain_visits: int  # transitions at which the visits of the chain are shown
+    grid_visits: int  # transitions at which the visits of the grid are shown
+    tau_rf: int  # transitions of the stopping times of RF-UCRL
+    tau_bpi: int  # transitions of the stopping times of BPI-UCRL
 
 
 FULL = Budget(48, 48, 100_000, 100_000, 5_000, 30_000, 10**8, 10**6)
@@ -89,15 +92,18 @@ QUICK = Budget(8, 2, 60_000, 30_000, 5_000, 30_000, 2 * 10**7, 10**5)
 
 @dataclass(frozen=True)
 class Job:
-    """One run of one agent: a function of this file and what it is given."""
+    """One run of one agent: the name of a function in `PARTS`, and its arguments."""
 
     part: str
     given: dict[str, Any]
 
 
 class AuthorsRFUCRL(RFUCRL):
-    """RF-UCRL with the constants of the authors' published code: log(2 S A H / delta) for pooled counts, sqrt(beta/n) in place of
-    sqrt(2 beta/n), and one step more in sigma. Its index is a valid bound too: sigma_{H-h} sqrt(beta/(2n)) is what is needed."""
+    """RF-UCRL with the constants of the authors' published code.
+
+    It has log(2 S A H / delta) for pooled counts, sqrt(beta/n) in place of sqrt(2 beta/n), and one step more in sigma. Its index
+    is a valid bound too: sigma_{H-h} sqrt(beta/(2n)) would be enough.
+    """
 
     def rule(self) -> Any:
         setting = self.setting
@@ -115,7 +121,10 @@ class AuthorsRFUCRL(RFUCRL):
 
 
 class AuthorsBPIUCRL(BPIUCRL):
-    """BPI-UCRL with log(2 S A H / delta) for pooled counts, as in the authors' published code: valid, a little wider."""
+    """BPI-UCRL with log(2 S A H / delta) for pooled counts, as in the authors' published code.
+
+    Its bounds are valid, and a little wider than needed.
+    """
 
     def _make_constants(self) -> Any:
         setting = self.setting
@@ -124,7 +133,10 @@ class AuthorsBPIUCRL(BPIUCRL):
 
 
 class BareBPIUCRL(BPIUCRL):
-    """BPI-UCRL with the threshold log(1/delta) whatever n: no union bound, no uniformity in time, and so no guarantee."""
+    """BPI-UCRL with the threshold log(1/delta) for every n.
+
+    The threshold has no union bound and is not uniform in time, so nothing is guaranteed.
+    """
 
     heuristic = True
 
@@ -133,17 +145,19 @@ class BareBPIUCRL(BPIUCRL):
 
 
 def environment(name: str, published: bool = False) -> TabularMDP:
-    """The paper's environment, or that of the authors' published configuration."""
+    """The paper's environment "chain" or "grid"; with `published`, that of the authors' published configuration."""
     if name == "chain":
         return envs.double_chain(31, 0.05, variant="authors") if published else envs.double_chain()
     return envs.grid_world(variant="authors") if published else envs.grid_world()
 
 
 def discount_of(published: bool) -> float:
+    """The discount of the paper's text, or that of the authors' published configuration."""
     return 0.99 if published else 1.0
 
 
 def explorer_of(agent: str, counts: str, mdp: TabularMDP, seed: int, published: bool = False) -> Any:
+    """The explorer of an agent (a key of `AGENTS` or `MORE`) with one way of counting, ready to play."""
     name, options = (AGENTS | MORE)[agent]
     theirs = {"RF-UCRL": AuthorsRFUCRL, CLIPPED: AuthorsRFUCRL, "BPI-UCRL": AuthorsBPIUCRL} if published else {}
     kind: Any = BareBPIUCRL if agent == BARE else theirs.get(agent, name)
@@ -167,7 +181,10 @@ def play_until(explorer: Any, mdp: TabularMDP, rng: np.random.Generator, end: in
 def curve(
     environment_name: str, agent: str, counts: str, run: int, seed: int, transitions: int, visits_at: int, published: bool
 ) -> list[dict[str, Any]]:
-    """Errors along the way with the agent's own bound on them, and visits when there were so many transitions."""
+    """One run of an error curve: the error and the agent's own bound on it along the way.
+
+    The row at `visits_at` transitions also has the visits of each state. The arguments are those of a `Job`.
+    """
     mdp, discount = environment(environment_name, published), discount_of(published)
     explorer, rng = explorer_of(agent, counts, mdp, seed, published), np.random.default_rng(seed)
     best = float(mdp.initial @ backward_induction(mdp, mdp.reward, H, discount).V[0])
@@ -185,13 +202,16 @@ def curve(
 
 
 def stops(agent: str, counts: str, run: int, seed: int, transitions: int, published: bool) -> list[dict[str, Any]]:
-    """The first episode at which each epsilon is certified on the chain, in one run; the last row is of the one that was not."""
+    """One run of the stopping times on the chain: the first episode at which each epsilon is certified.
+
+    If the transitions end before all are certified, the last row is that of the first epsilon that was not.
+    """
     mdp = environment("chain", published)
     explorer, rng = explorer_of(agent, counts, mdp, seed, published), np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
     for level in LEVELS:
         goal, end = level * H / 2, transitions // H
-        if agent == "RF-trajectory, tight":  # its certificate is looked at whenever the episodes have grown by 1%
+        if agent == "RF-trajectory, tight":  # the certificate is computed whenever the episodes have grown by 1%
             while explorer.error_bound > goal and explorer.episodes < end:
                 play_until(explorer, mdp, rng, min(end, ceil(1.01 * explorer.episodes) + 1))
             reached = explorer.error_bound <= goal
@@ -205,7 +225,7 @@ def stops(agent: str, counts: str, run: int, seed: int, transitions: int, publis
 
 
 def scaling(parameter: str, value: float, counts: str, run: int, seed: int) -> list[dict[str, Any]]:
-    """How many episodes RF-UCRL needs on a random model with one parameter changed."""
+    """The number of episodes that RF-UCRL needs on a random model whose parameters are those of `BASE` but for one."""
     p = {**BASE, parameter: value}
     mdp = envs.garnet(int(p["S"]), int(p["A"]), 2, seed=run)
     atlas = explore(
@@ -220,16 +240,16 @@ PARTS: dict[str, Callable[..., list[dict[str, Any]]]] = {"error curves": curve, 
 
 
 def work(job: Job) -> dict[str, Any]:
-    """The rows of a job, and how long they took on one core."""
+    """Do a job: the rows that it measured, and the seconds that it took on one core."""
     start = time.perf_counter()
     rows = PARTS[job.part](**job.given)
     return {"rows": rows, "seconds": time.perf_counter() - start}
 
 
 def jobs_of(budget: Budget, seed: int, published: bool) -> Iterator[Job]:
-    """All jobs, the longest first."""
+    """All jobs of a reproduction, roughly the longest first."""
     seeds = [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(budget.runs)]
-    pooled_first = ("pooled",) if published else COUNTS[::-1]  # the published code counts in no other way
+    pooled_first = ("pooled",) if published else COUNTS[::-1]  # the published code has pooled counts only
 
     def job(part: str, counts: str, i: int, **given: Any) -> Job:
         return Job(part, {**given, "counts": counts, "run": i, "seed": seeds[i]})
@@ -269,14 +289,35 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     published: bool = False,
 ) -> tuple[list[Claim], list[Failure]]:
-    """Runs what is not there yet and writes tables, figures and a report into a folder; returns the claims with their verdicts.
+    """Run the paper's experiments and write tables, figures and a report into a folder.
 
-    `out/cells/` keeps what is done: an interrupted call goes on where it was. If any job fails, there are no tables, no report
-    and no claims, but the failures; the next call tries them again. `executor` is anything like those of `concurrent.futures`.
+    `out/cells/` keeps the result of each job: an interrupted call resumes with the jobs that are missing. If any job fails, there
+    are no tables, no report and no claims, but the failures; the next call tries the failed jobs again.
 
-    `published` takes the authors' published configuration where it differs from the text: counts are pooled, moves fail with
-    probability 0.05 on the chain, discount 0.99, rewards and walls as in their code, known to BPI-UCRL, and the constants of both
-    algorithms (`AuthorsRFUCRL`, `AuthorsBPIUCRL`). Their KL solver's tolerance, which voids the guarantee, is not taken.
+    Parameters
+    ----------
+    out
+        The folder to write to.
+    budget
+        The numbers of runs and transitions: `FULL` is the paper's, `QUICK` takes under a minute.
+    seed
+        The seeds of all runs are derived from it.
+    executor
+        Where to run, like the executors of `concurrent.futures`. None: processes on this machine.
+    workers
+        Number of processes, if no executor is given. None: one for each core.
+    progress
+        Called with the number of jobs done and the number of all jobs.
+    published
+        Whether to use the authors' published configuration where it differs from the text: counts are pooled, moves fail with
+        probability 0.05 on the chain, the discount is 0.99, rewards and walls are as in their code, BPI-UCRL knows the rewards,
+        and both algorithms have the constants of their code (`AuthorsRFUCRL`, `AuthorsBPIUCRL`). The tolerance of their KL
+        solver, which voids the guarantee, is not used.
+
+    Returns
+    -------
+    claims, failures
+        The paper's claims with their verdicts, and the jobs that failed; one of the two lists is empty.
     """
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -319,7 +360,7 @@ COLUMNS = {
 
 
 def tables_of(jobs: list[Job], results: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all jobs by what they are about. All but `timings` depend on budget and seed alone."""
+    """The tables of a reproduction, from its jobs and their results. All but `timings` depend on budget and seed alone."""
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("errors", "visits", "tau", "scaling", "timings")}
     for job, result in zip(jobs, results, strict=True):
         given, rows = job.given, [{**row, "seed": job.given["seed"]} for row in result["rows"]]
@@ -341,7 +382,7 @@ def tables_of(jobs: list[Job], results: list[dict[str, Any]]) -> dict[str, list[
 
 
 def scaling_bound(row: dict[str, Any]) -> float:
-    """The largest tau that the paper's inequality allows where a row of `scaling` was measured."""
+    """The largest tau that the paper's inequality allows, for the parameters of a row of the table "scaling"."""
     p = {**BASE, row["parameter"]: row["value"]}
     S, A, horizon = int(p["S"]), int(p["A"]), int(p["H"])
     setting = Setting(n_states=S, n_actions=A, horizon=horizon, initial_state=0, stationary=row["counts"] == "pooled")
@@ -349,7 +390,7 @@ def scaling_bound(row: dict[str, Any]) -> float:
 
 
 def beside_the_theorems(taus: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Mean tau, the largest tau that the paper's inequality allows, and the bound as it is printed."""
+    """The table "theorems": mean tau, the largest tau that the paper's inequality allows, and the bound that the paper prints."""
     rows = []
     for counts in dict.fromkeys(row["counts"] for row in taus):
         setting = environment("chain").setting(H, stationary=counts == "pooled")
@@ -362,6 +403,7 @@ def beside_the_theorems(taus: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def parquet(name: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> bytes:
+    """The content of a Parquet file with the columns of a table; `about` goes into its metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,23 +1,23 @@
-"""Sweeps: algorithms x environments x parameters x seeds, durable and on any executor.
+"""Sweeps: every combination of algorithms, environments, parameters and seeds, run on any executor and resumed when interrupted.
 
-A sweep is a TOML file:
+A sweep is described by a TOML file:
 
-    name = "chain"                        # a word
+    name = "chain"                        # letters, digits, spaces and _ . -
     seeds = 10                            # runs of every combination
-    seed = 0                              # from which theirs are made
+    seed = 0                              # the seeds of the runs are derived from it
     algorithms = ["rf-trajectory", "rf-ucrl:replan='every'", "ucbvi:scale=0.0001"]
     environments = ["double-chain", { name = "grid-world", rows = 11, cols = 11, start = [5, 5], goal = [8, 8] }]
 
-    [parameters]                          # of `explore`; a list means: each of them
+    [parameters]                          # arguments of `explore`; a list stands for each of its values in turn
     horizon = 20
     epsilon = [10.0, 5.0]
     max_episodes = 100000
     stationary = [false, true]
 
-Everything is validated before anything runs. A cell is one algorithm on one environment with one choice of parameters and one
-seed; its result is written as soon as it is there, so an interrupted sweep goes on where it was. A cell that fails is reported
-at the end and does not stop the others. Seeds come from `SeedSequence.spawn`, and a cell's row depends on the cell alone: the
-table is the same, to the byte, whatever the number of workers and the order in which they finish.
+The whole file is validated before anything runs. A cell is one algorithm on one environment with one choice of parameters and
+one seed; its result is written as soon as it is done, so an interrupted sweep resumes with the cells that are missing. A cell
+that fails is reported at the end and does not stop the others. Seeds come from `SeedSequence.spawn`, and a cell's row depends on
+the cell alone: the table is the same, to the byte, whatever the number of workers and the order in which they finish.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from ..setting import nearest, positive, probability, real_number, shown
 from .compare import parsed
 from .jobs import Failure, run_jobs
 
-MOST_BYTES, MOST_CELLS = 2**18, 10**6  # of a sweep file, and of a sweep
-MOST_TRIED = 10_000  # explorers that are made to see whether they can be
-MOST_ENTRIES = 2**27  # triples of step, state and action in a sweep's environment
+MOST_BYTES, MOST_CELLS = 2**18, 10**6  # the largest sweep file, and the largest number of cells
+MOST_TRIED = 10_000  # how many explorers are made at most while a sweep is validated
+MOST_ENTRIES = 2**27  # the largest number of triples (step, state, action) of an environment in a sweep
 BOUNDS = ("tight", "paper")
 PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
     "horizon": lambda value, name: _whole(value, name, 1),
@@ -68,27 +68,27 @@ KEYS = (*REQUIRED, "seeds", "seed")
 class Cell:
     """One run of a sweep."""
 
-    algorithm: str
+    algorithm: str  # a name with options, see `compare.parsed`
     environment: str  # JSON of its name and arguments
-    parameters: str  # JSON
-    replicate: int
+    parameters: str  # JSON of the arguments of `explore`
+    replicate: int  # which of the runs of this combination, from 0
     seed: int
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep file says, each entry of the kind that it has to be."""
+    """The content of a sweep file, with every entry of the right type."""
 
     name: str
     algorithms: tuple[str, ...]
     environments: tuple[dict[str, Any], ...]  # name, and arguments of `envs.make`
-    parameters: dict[str, tuple[Any, ...]]  # of `explore`, each with the values that it takes in turn
+    parameters: dict[str, tuple[Any, ...]]  # arguments of `explore`, each with the values that it takes in turn
     seeds: int = 1
     seed: int = 0
 
     @classmethod
     def from_config(cls, config: Any) -> Sweep:
-        """The sweep of a TOML document, or of a dictionary of the same form."""
+        """The sweep of a TOML document that was parsed to a dictionary; raises a ValueError if an entry is missing or wrong."""
         if not isinstance(config, dict):
             raise ValueError(f"the sweep is {shown(config)}: it has to be a table of {', '.join(KEYS)}.")
         unknown = next((key for key in config if key not in KEYS), None)
@@ -130,17 +130,17 @@ class Sweep:
 
     @property
     def size(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return prod([len(self.algorithms), len(self.environments), self.seeds, *map(len, self.parameters.values())])
 
     def choices(self) -> Iterator[dict[str, Any]]:
-        """Each combination of parameters."""
+        """All combinations of parameter values."""
         for choice in itertools.product(*self.parameters.values()):
             yield dict(zip(self.parameters, choice, strict=True))
 
 
 def load_config(path: Path) -> dict[str, Any]:
-    """The sweep that a file describes, validated."""
+    """Read and validate a sweep file; raises a ValueError that says what is wrong with it."""
     content = read_file(path, MOST_BYTES, "a sweep file is needed")
     try:
         config = tomllib.loads(content.decode())
@@ -151,7 +151,7 @@ def load_config(path: Path) -> dict[str, Any]:
 
 
 def cells(config: dict[str, Any]) -> list[Cell]:
-    """All cells, in order. Raises if anything about them is wrong, as far as that can be known without running them."""
+    """All cells of a sweep, in order. Raises a ValueError if any of them could not be run, as far as that can be known before."""
     sweep = Sweep.from_config(config)
     children = np.random.SeedSequence(sweep.seed).spawn(sweep.seeds)
     numbers = [int(child.generate_state(1, np.uint64)[0] >> np.uint64(1)) for child in children]
@@ -242,7 +242,7 @@ def _environment(entry: dict[str, Any]) -> Any:
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """The row of a cell. Nothing in it depends on where, when or how fast it ran."""
+    """Run a cell and return its row of the table. Nothing in the row depends on where, when or how fast it ran."""
     environment, parameters = json.loads(cell.environment), json.loads(cell.parameters)
     mdp = _environment(environment)
     name, options = parsed(cell.algorithm)
@@ -276,11 +276,26 @@ def run(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Path, list[Failure]]:
-    """Runs what is not there yet and writes the table; returns where that is, and the cells that failed.
+    """Run the cells that are not done yet, and write the table of all cells.
 
-    `out` is a folder: `cells/` has a file for each cell that is done, `table.parquet` all rows in the order of the cells, with
-    the configuration and the version in its metadata. `executor` is anything like those of `concurrent.futures`; without one, a
-    pool of processes on this machine.
+    Parameters
+    ----------
+    config
+        The sweep, as a dictionary of the form of a sweep file (`load_config`).
+    out
+        A folder. `out/cells/` has a file for each cell that is done; `out/table.parquet` has all rows in the order of the cells,
+        with the configuration and the version in its metadata.
+    executor
+        Where to run, like the executors of `concurrent.futures`. None: a pool of processes on this machine.
+    workers
+        Number of processes, if no executor is given. None: one for each core.
+    progress
+        Called with the number of cells done and the number of all cells.
+
+    Returns
+    -------
+    table, failures
+        The path of the table, and the cells that failed.
     """
     todo = cells(config)
     check_folder(out)
@@ -300,7 +315,7 @@ KINDS: dict[str, tuple[type, ...]] = {
 
 
 def is_row(result: Any) -> bool:
-    """Whether what a file kept of a cell is the row of one."""
+    """Whether a result that was read from a file has the form of a cell's row."""
     right = isinstance(result, dict) and set(result) == set(KINDS)
     return right and all(isinstance(result[name], kinds) for name, kinds in KINDS.items())
 
