@@ -1,8 +1,8 @@
-"""Environments: known models to explore, to test with and to learn from.
+"""Known models (`TabularMDP`) to explore, to test with and to learn from.
 
 ==================  ======================================================================
-`double_chain`      the paper's first experiment: a walk between two ends
-`grid_world`        the paper's second experiment: a walk in a room
+`double_chain`      the paper's first experiment: a random walk on a line
+`grid_world`        the paper's second experiment: a random walk on a grid
 `garnet`            random sparse models, for tests
 `inventory`         stock keeping; its reward is a price list that changes (`inventory_profit`)
 ==================  ======================================================================
@@ -31,7 +31,15 @@ ENVIRONMENTS: dict[str, Callable[..., TabularMDP]] = {
 
 
 def make(name: str, **arguments: Any) -> TabularMDP:
-    """The environment of a name in `ENVIRONMENTS`, with its arguments as a file or a command line gives them."""
+    """Make an environment by its name, with arguments that come from a file or a command line and are checked by type.
+
+    Parameters
+    ----------
+    name
+        A key of `ENVIRONMENTS`, such as `"double-chain"`.
+    arguments
+        Arguments of the function of that name.
+    """
     function = ENVIRONMENTS[name]
     kinds, parameters = get_type_hints(function), inspect.signature(function).parameters
     unknown = next((key for key in arguments if key not in parameters), None)
@@ -46,7 +54,7 @@ def make(name: str, **arguments: Any) -> TabularMDP:
 
 
 def checked(value: Any, kind: Any, name: str) -> Any:
-    """An argument, if it is of the kind that a function wants: a whole number, a number, a word, two whole numbers."""
+    """An argument if it has the type that a function wants (int, float, str, or a tuple of them); else raises a ValueError."""
     if kind == int | None:
         return None if value is None else checked(value, int, name)
     if kind is int and (isinstance(value, bool) or abs(whole_number(value, name)) > 2**62):

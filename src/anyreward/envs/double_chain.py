@@ -1,4 +1,4 @@
-"""The double chain: the paper's first experiment."""
+"""The double chain of the paper's first experiment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ LEFT, RIGHT = 0, 1
 
 
 def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper") -> TabularMDP:
-    """States 0 ... length-1 in a row; action 0 moves left, action 1 moves right; the start is the middle, (length-1)//2.
+    """The double chain: a walk on a line that starts in the middle, with the reward at the right end.
 
-    With probability `fail_prob`, in [0, 1], a move goes the other way. A move against an end of the chain stays there.
+    States 0 ... length-1 lie in a row. Action 0 moves left and action 1 moves right; a move fails with probability `fail_prob`
+    and then goes the other way. A move against an end of the chain stays there. The initial state is the middle, (length-1)//2.
 
-    The reward (variant "paper") is 1 in the rightmost state, whatever the action, and 0 elsewhere. In the authors' code
-    (variant "authors") it is 1 for *staying* in the rightmost state: on average 1 - fail_prob for moving right there and
-    fail_prob for moving left. Their published configurations have fail_prob 0.05 where the paper says 0.1.
+    Parameters
+    ----------
+    length
+        Number of states, at least 2.
+    fail_prob
+        Probability that a move goes the other way, in [0, 1]. The paper has 0.1, the authors' published configurations 0.05.
+    variant
+        `"paper"`: the reward is 1 in the rightmost state, whatever the action, and 0 elsewhere. `"authors"`: as in the authors'
+        code, the reward is 1 for *staying* in the rightmost state, on average 1 - fail_prob for moving right there and fail_prob
+        for moving left.
     """
     if length < 2:
         raise ValueError(f"length is {length}: a chain needs at least 2 states.")

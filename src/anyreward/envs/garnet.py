@@ -1,4 +1,4 @@
-"""Random sparse models."""
+"""Random sparse models (Garnet problems)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ from ..data.tabular import TabularMDP, check_size
 
 
 def garnet(n_states: int, n_actions: int, branching: int, seed: int = 0, horizon: int | None = None) -> TabularMDP:
-    """A random model: each pair has `branching` different successors, in [1, n_states], drawn uniformly.
+    """A random sparse model (Garnet problem).
 
-    Their probabilities are uniform on the simplex. There are no borders. The start is state 0. The reward of a pair is
-    uniform in [0, 1]. With `horizon`, each of that many steps has transitions of its own.
+    Each pair (s, a) has `branching` different successors, drawn uniformly from all states, whose probabilities are uniform on the
+    simplex. The initial state is state 0. The reward of a pair is uniform in [0, 1].
+
+    Parameters
+    ----------
+    n_states, n_actions
+        Sizes, at least 1.
+    branching
+        Number of successors of each pair, from 1 to n_states.
+    seed
+        Seed of the model.
+    horizon
+        None for stationary transitions. Otherwise each of that many steps has transitions of its own.
     """
     if not 1 <= branching <= n_states:
         raise ValueError(f"branching is {branching}: it has to be from 1 to n_states, here {n_states}.")

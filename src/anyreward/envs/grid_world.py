@@ -1,4 +1,4 @@
-"""The grid world: the paper's second experiment."""
+"""The grid world of the paper's second experiment."""
 
 from __future__ import annotations
 
@@ -18,16 +18,27 @@ def grid_world(
     goal: tuple[int, int] = (16, 16),
     variant: str = "paper",
 ) -> TabularMDP:
-    """Cells of a room, state = row * cols + column; actions 0 left, 1 right, 2 up, 3 down.
+    """The grid world: a walk on a rectangular grid, with the reward in one cell.
 
-    A move succeeds with probability `success_prob`, in [0, 1]; otherwise it goes in one of the three other directions, each
-    equally likely. A move against a wall stays in its cell. (The paper says no more than "5% probability of moving to the
-    wrong direction", and neither the start nor H; the authors' code has start (10, 10) and H = 20.)
+    The state of a cell is row * cols + column. The actions are 0 left, 1 right, 2 up and 3 down. A move succeeds with
+    probability `success_prob`; otherwise it goes in one of the three other directions, each equally likely. A move against a
+    wall stays in its cell. The reward is 1 in the goal cell, whatever the action, and 0 elsewhere.
 
-    The reward is 1 in the goal cell, whatever the action, and 0 elsewhere.
+    The paper says no more than "5% probability of moving to the wrong direction", and gives neither the initial state nor H; the
+    authors' code has start (10, 10) and H = 20.
 
-    Variant "authors" is the authors' code: a move aimed at a wall stays for certain; another one fails to one of the *other
-    neighbouring cells*, equally likely; and the reward is for *entering* the goal, here its mean for a cell and an action.
+    Parameters
+    ----------
+    rows, cols
+        Size of the grid, at least 1 each.
+    success_prob
+        Probability that a move goes in the direction of the action, in [0, 1].
+    start, goal
+        (row, column) of the initial state and of the reward, from 0.
+    variant
+        `"paper"`: as above. `"authors"`: as in the authors' code, a move aimed at a wall always stays; any other move fails to
+        one of the *other neighbouring cells*, equally likely; and the reward is for *entering* the goal, here its mean for a
+        cell and an action.
     """
     if rows < 1 or cols < 1:
         raise ValueError(f"rows and cols are {rows} and {cols}: both have to be at least 1.")

@@ -1,4 +1,4 @@
-"""Stock keeping: the dynamics are explored once, the prices change every week."""
+"""Stock keeping: the dynamics stay the same and are explored once, while the prices change."""
 
 from __future__ import annotations
 
@@ -8,21 +8,35 @@ from ..data.tabular import TabularMDP, check_size
 
 
 def _demand(capacity: int, mean_demand: float) -> np.ndarray:
-    """A Poisson law cut at capacity + 1: what exceeds the largest stock is lost anyway."""
+    """Probabilities of a demand of 0 ... capacity and of more, (capacity + 2,), for a Poisson distribution.
+
+    Demand above the capacity is one entry, because it is lost anyway.
+    """
     k = np.arange(1, capacity + 1)
     p = np.exp(np.concatenate([[0.0], np.cumsum(np.log(mean_demand / k))]) - mean_demand)
     return np.append(p, max(0.0, 1.0 - p.sum()))
 
 
 def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0, start: int | None = None) -> TabularMDP:
-    """A shelf: the state is the stock in the evening, 0 ... capacity; the action is what is ordered, 0 ... max_order.
+    """An inventory problem: decide every evening how much to order for the next day.
 
-    The order arrives overnight; what does not fit on the shelf is sent back (stock min(capacity, stock + order)). The next
-    day's demand is Poisson with mean `mean_demand`, above 0; demand beyond the stock is lost, so stock never goes below 0.
-    The start is a full shelf unless `start` says otherwise.
+    The state is the stock in the evening, 0 ... capacity, and the action is the size of the order, 0 ... max_order. The order
+    arrives overnight; what exceeds the capacity is sent back, so the stock in the morning is min(capacity, stock + order). The
+    demand of the next day is Poisson; demand beyond the stock is lost, so the stock never goes below 0.
 
-    The default reward is `inventory_profit` with its default prices, brought to [0, 1]. To plan for a price list in its own
+    The default reward is `inventory_profit` with its default prices, rescaled to [0, 1]. To plan for a price list in its own
     units, pass the profit and its range: ``atlas.plan(profit, reward_range=(profit.min(), profit.max()))``.
+
+    Parameters
+    ----------
+    capacity
+        The largest stock, at least 1.
+    max_order
+        The largest order, at least 0.
+    mean_demand
+        Mean demand of a day, above 0.
+    start
+        The initial stock. None: the capacity.
     """
     if capacity < 1 or max_order < 0:
         raise ValueError(f"capacity is {capacity} and max_order {max_order}: they have to be at least 1 and 0.")
@@ -50,10 +64,23 @@ def inventory_profit(
     order_fee: float = 1.0,
     holding_cost: float = 0.1,
 ) -> np.ndarray:
-    """Expected profit of a day, (capacity+1, max_order+1), in money.
+    """Expected profit of a day in an inventory problem, (capacity+1, max_order+1), in units of money.
 
-    price * (what is sold) - unit_cost * (what is kept of the order) - order_fee if anything is ordered
+    The profit is price * (units sold) - unit_cost * (units of the order that are kept) - order_fee if anything is ordered
     - holding_cost * (stock in the morning).
+
+    Parameters
+    ----------
+    capacity, max_order, mean_demand
+        As for `inventory`.
+    price
+        Paid by a customer for a unit.
+    unit_cost
+        Paid to the supplier for a unit that is kept.
+    order_fee
+        Paid for every order that is not empty.
+    holding_cost
+        Paid for each unit in stock in the morning.
     """
     stock, order = np.ogrid[: capacity + 1, : max_order + 1]
     shelf = np.minimum(capacity, stock + order)
