@@ -1,18 +1,18 @@
-"""A first look at an environment: what it is, what speaks against exploring it as asked, how long it is likely to take.
+"""A first look at an environment: its sizes, tests of the assumptions, and a forecast of how many episodes exploring it takes.
 
-A few thousand steps are played at random; they are used for this report alone and never for a certificate. Two assumptions are
-tested by a likelihood ratio: that what follows depends on (step, state, action) alone, and, if the steps are to be pooled, that
-it does not depend on the step.
+A few thousand random steps are played. They are used for this report alone and never for a certificate. Two assumptions are
+tested by a likelihood ratio: that the next observation depends on (step, state, action) alone (the environment is Markov), and,
+if it is to be explored as stationary, that it does not depend on the step.
 
-**The test.** Successors are sorted into rows, (s, a) or (h, s, a); under the hypothesis those of a row are independent draws
-from one law, whatever the context x: the state and action before, or the step. With q a probability that is computed from
-earlier draws, more from those of the same context,
+**The test.** Transitions are sorted into rows, (s, a) or (h, s, a). Under the hypothesis, the successors of a row are independent
+draws from one distribution, whatever the context x: the state and action before, or the step. With q a probability that is
+computed from earlier draws, with more weight on those of the same context,
 
     e_row = prod_i q(y_i | x_i, past) / max_p prod_i p(y_i),       e = 1/2 prod_rows e_row + 1/2 mean_rows e_row.
 
-For the true p the ratio with p in the denominator is a martingale of mean 1, and the maximum only makes it smaller; so is the
-product over rows, and the mean over all rows that there are. Hence P(e >= 1/alpha) <= alpha (Markov's inequality), for any way
-of choosing actions: an alarm at e >= 100 is false with probability at most 1%.
+With the true p in the denominator, the ratio is a martingale of mean 1, and the maximum over p only makes it smaller. The same
+holds for the product over rows, and for the mean over all rows that there are. Hence P(e >= 1/alpha) <= alpha (Markov's
+inequality), for any way of choosing actions: a warning at e >= 100 is false with probability at most 1%.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ from ..words import console, plain, verbatim
 from .gymnasium import EnvironmentFailure, Gymnasium, GymnasiumEnvironment, checked_mask, in_short, make, time_limit
 from .spaces import Binned, Indexed, described
 
-STEPS = 5_000
-PATIENCE = 2.0  # seconds before it is said that the environment is being looked at
+STEPS = 5_000  # random steps of an audit
+PATIENCE = 2.0  # seconds before a message says that the environment is being audited
 ALARM = 0.01  # false-alarm probability of each test
 DEFAULT_HORIZON = 100
 
 
 @dataclass
 class Audit:
-    """What was found. `print` it."""
+    """What an audit found about an environment. `print` shows it as a report."""
 
     name: str
     n_states: int
     n_actions: int
     horizon: int
-    episodes: int  # that were played for it
+    episodes: int  # number of random episodes that were played
     states_seen: int
-    starts: dict[int, int]  # start states and how often
-    ended: float  # share of the episodes that ended before the horizon
-    ends: int  # observations in which they ended
-    mixed: bool  # whether some of these also went on
-    terminal: str
-    limit: int | None  # steps after which the environment truncates
-    masked: bool  # whether it says which actions are legal
-    rewards: tuple[float, float]
-    markov: float  # p-value: the probability of as strong a sign of the contrary, if it is Markov, is at most this
-    stationary: float  # the same for dynamics that do not depend on the step
-    pooled: bool  # whether the steps are to be pooled
-    kind: str
+    starts: dict[int, int]  # initial states, and how many episodes started in each
+    ended: float  # share of the episodes that terminated before the horizon
+    ends: int  # number of observations in which episodes terminated
+    mixed: bool  # whether some episodes continued from an observation in which others terminated
+    terminal: str  # what is assumed about termination: outcome, end or state
+    limit: int | None  # steps after which the environment truncates an episode
+    masked: bool  # whether the environment declares some actions illegal
+    rewards: tuple[float, float]  # range of the rewards, including 0
+    markov: float  # p-value of the test that it is Markov
+    stationary: float  # p-value of the test that transitions do not depend on the step
+    pooled: bool  # whether it is to be explored as stationary
+    kind: str  # the observation space
     warnings: list[str] = field(default_factory=list)
     _ended: frozenset[int] = frozenset()
     _transitions: list[tuple[int, int, int, int]] = field(default_factory=list, repr=False)  # h, s, a, next
     _model: TabularMDP | None = field(default=None, repr=False)
 
     def lines(self) -> list[str]:
-        """The report."""
+        """The report, line by line."""
         out = [f"{self.name}: {self.n_states:,} states ({self.kind}), {self.n_actions} actions, horizon {self.horizon}"]
         if self._model is not None:
             start = "a known state" if len(self.starts) == 1 else f"random, over {len(self.starts)} states"
@@ -115,14 +115,22 @@ class Audit:
 
     @property
     def alarms(self) -> list[str]:
-        """Signs that an assumption of the certificate does not hold."""
+        """The warnings that a test found evidence against an assumption of the certificate."""
         return [line for line in self.lines() if line.startswith("warning") and "likelihood ratio" in line]
 
     def forecast(self, epsilon: float, delta: float = 0.1, **options: Any) -> float | None:
-        """About how many episodes a certificate of epsilon is likely to need; None if it is more than can be said.
+        """A forecast of the number of episodes until epsilon is certified, or None if there is none.
 
-        Explores a stand-in, whose laws are those of the random episodes and which stays where nothing is known. What the random
-        episodes did not find is missing from it: where more is to be found, it takes longer.
+        The forecast explores a model that is made from the random episodes: its transition probabilities are their frequencies,
+        and pairs that they did not visit stay where they are. States that the random episodes did not visit are missing from the
+        model, so this is a low estimate.
+
+        Parameters
+        ----------
+        epsilon, delta
+            The certificate, as for `explore`.
+        options
+            Further arguments of `explore`.
         """
         from ..exploring.explore import explore
 
@@ -134,6 +142,7 @@ class Audit:
         return float(atlas.episodes) if atlas.certificate.met else episodes_for(atlas.history, epsilon)
 
     def _stand_in(self) -> tuple[TabularMDP, tuple[int, ...]]:
+        """The empirical model of the random episodes, on the states that they visited, and its absorbing states."""
         numbers: dict[int, int] = {}
         rows: dict[tuple[int, int, int], dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for s in self.starts:
@@ -156,7 +165,7 @@ class Audit:
         return TabularMDP.from_sparse(successors, p, initial / initial.sum()), ended
 
     def show(self, progress: bool | Callable[[int, float], None] | None, epsilon: float | None, delta: float) -> None:
-        """Prints the report to stderr, if progress is to be shown."""
+        """Print the report and a forecast for `epsilon` to stderr, if progress is to be shown."""
         if not is_shown(progress):
             return
         out = console(stderr=True)
@@ -166,7 +175,7 @@ class Audit:
             out.print(self.forecast_line(epsilon, delta), style="dim")
 
     def forecast_line(self, epsilon: float, delta: float = 0.1) -> str:
-        """The forecast in a sentence."""
+        """The forecast for `epsilon` as a line of the report."""
         needed = self.forecast(epsilon, delta)
         text = "cannot be foretold" if needed is None else f"about {needed:.2g} episodes"
         return f"forecast: {text} for epsilon {epsilon:g}, more if there is more to be found than random episodes did"
@@ -184,9 +193,27 @@ def audit(
     steps: int = STEPS,
     **adapter: Any,
 ) -> Audit:
-    """Plays `steps` random steps and reports what an environment is; arguments as of `explore`.
+    """Look at an environment before exploring it: plays random steps and reports what it found.
 
-    `horizon` is by default the environment's time limit, or 100 if it has none.
+    Parameters
+    ----------
+    env
+        A Gymnasium environment, the id of one, a function that makes one, a `TabularMDP`, or the name of one of ours.
+    horizon
+        Number of steps of an episode. None: the time limit of the environment, or 100 if it has none.
+    stationary
+        Whether also to test that transitions do not depend on the step, because it is to be explored as stationary.
+    seed
+        Seed of the actions and of the environment.
+    steps
+        Number of random steps; the last episode is played to its end.
+    bins, max_states, terminal, action_masks, env_args, step_timeout
+        As for `explore`.
+
+    Returns
+    -------
+    Audit
+        The findings; `print` shows them as a report, `Audit.forecast` estimates the number of episodes.
     """
     from ..exploring.explore import ADAPTER, named
 
@@ -262,10 +289,10 @@ def audited(
         ((row(h, s, a), before, y) for h, s, a, y, before in play.steps if h > 0), steps_apart * S * A, alphabet
     )
     same = log_likelihood_ratio((((s, a), h, y) for h, s, a, y, _ in play.steps), S * A, alphabet)
-    end, beyond = probe.n_states - 1, probe.n_states  # an end is beyond all numbers, one for each observation
+    end, beyond = probe.n_states - 1, probe.n_states  # termination in observation s has the number beyond + s
 
     def shift(y: int) -> int:
-        """The number of an end in the process that is explored."""
+        """The number of a termination in the process that is explored."""
         return {"end": end, "state": y - beyond, "outcome": y}[chosen]
 
     ended = frozenset(shift(s + beyond) for s in play.ended)
@@ -299,7 +326,7 @@ def audited(
 
 @contextmanager
 def looking(progress: bool | Callable[[int, float], None] | None, name: str, steps: int) -> Iterator[None]:
-    """Says after two seconds, where progress is to be shown, what takes so long."""
+    """While an audit runs: after two seconds, and if progress is to be shown, say what takes so long."""
     if not is_shown(progress):
         yield
         return
@@ -317,12 +344,15 @@ def looking(progress: bool | Callable[[int, float], None] | None, name: str, ste
 
 @dataclass
 class _Play:
-    steps: list[tuple[int, int, int, int, Hashable]] = field(default_factory=list)  # h, s, a, what followed, what came before
+    """The random episodes of an audit."""
+
+    # h, s, a, the successor (see `_play`), and the pair (s, a) of the step before or None
+    steps: list[tuple[int, int, int, int, Hashable]] = field(default_factory=list)
     starts: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    alive: set[int] = field(default_factory=set)
-    ended: set[int] = field(default_factory=set)
+    alive: set[int] = field(default_factory=set)  # states in which an action was played
+    ended: set[int] = field(default_factory=set)  # states in which an episode terminated
     episodes: int = 0
-    early: int = 0
+    early: int = 0  # episodes that terminated before the horizon
     masked: bool = False
     cut: int | None = None  # steps after which an episode was truncated, before the horizon
     paid: Paid = field(default_factory=Paid)
@@ -363,7 +393,17 @@ def _play(probe: GymnasiumEnvironment, steps: int, seed: int) -> _Play:
 
 
 def log_likelihood_ratio(samples: Iterable[tuple[Hashable, Hashable, int]], rows: int, alphabet: int) -> float:
-    """log e of the test above, for (row, context, outcome) in the order in which they were drawn; `rows` and outcomes in all."""
+    """log e, the logarithm of the likelihood ratio of the test above.
+
+    Parameters
+    ----------
+    samples
+        (row, context, outcome), in the order in which they were drawn.
+    rows
+        Number of all rows, whether they have samples or not.
+    alphabet
+        Number of all possible outcomes.
+    """
     logs: dict[Hashable, float] = defaultdict(float)
     pooled: dict[Hashable, dict[int, int]] = {}
     apart: dict[tuple[Hashable, Hashable], dict[int, int]] = {}
@@ -381,8 +421,7 @@ def log_likelihood_ratio(samples: Iterable[tuple[Hashable, Hashable, int]], rows
     ratios = [value - sum(k * log(k / totals[row]) for k in pooled[row].values()) for row, value in logs.items()]
     product = sum(ratios)
     top = max(ratios, default=-inf)
-    # rows that were never visited have e = 1
-    others = max(0, rows - len(ratios))
+    others = max(0, rows - len(ratios))  # rows without samples, which have e = 1
     highest = max(top, 0.0)
     mean = highest + log((sum(exp(x - highest) for x in ratios) + others * exp(-highest)) / max(1, rows))
     high, low = max(product, mean), min(product, mean)

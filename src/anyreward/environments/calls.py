@@ -1,8 +1,8 @@
-"""The two calls of a Gymnasium environment, `reset` and `step`, with what it answers checked.
+"""Calling `reset` and `step` of a Gymnasium environment, and checking what they return.
 
-An environment is somebody's program: it may answer something else than Gymnasium says, or not answer at all. What is wrong is
-said here once, so that whoever plays can rely on the answers. With a timeout, the environment is called in a thread of its own: a
-call that does not return in time raises a TimeoutError, and the thread is left to itself, since Python cannot stop it.
+An environment is foreign code: it may return something else than Gymnasium requires, or not return at all. All such errors are
+raised here, so that callers can rely on the values. With a timeout, the environment is called in a thread of its own. A call that
+does not return in time raises a TimeoutError, and the thread is abandoned, since Python cannot stop it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,20 @@ from typing import Any
 
 from ..setting import real_number, shown
 
-LONGEST = 1e6  # seconds that a step may be given
+LONGEST = 1e6  # the longest timeout, in seconds
 Step = tuple[Any, float, bool, bool, dict[str, Any]]  # observation, reward, terminated, truncated, info
 
 
 class Calls:
-    """Resets and steps an environment; `timeout` is the number of seconds that each may take."""
+    """Resets and steps an environment, with checked results.
+
+    Parameters
+    ----------
+    env
+        A Gymnasium environment.
+    timeout
+        The seconds that a call of `reset` or `step` may take. None: no limit.
+    """
 
     def __init__(self, env: Any, timeout: float | None = None) -> None:
         self.env = env
@@ -29,7 +37,7 @@ class Calls:
         self._call = None if timeout is None else _InTime(float(timeout))
 
     def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begins an episode."""
+        """Start an episode; returns the observation and the info. Raises a TypeError if the environment returns anything else."""
         options = {} if seed is None else {"seed": seed}
         answer = self.env.reset(**options) if self._call is None else self._call(lambda: self.env.reset(**options))
         if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], dict):
@@ -37,7 +45,11 @@ class Calls:
         return answer
 
     def step(self, action: Any) -> Step:
-        """Plays an action."""
+        """Play an action of the environment's action space.
+
+        Returns the observation, the reward, whether the episode was terminated or truncated, and the info. Raises a TypeError if
+        the environment returns anything else.
+        """
         answer = self.env.step(action) if self._call is None else self._call(lambda: self.env.step(action))
         try:
             observation, reward, terminated, truncated, info = answer
@@ -52,19 +64,19 @@ class Calls:
 
 
 class _InTime:
-    """Calls functions in one thread, each of which may take so many seconds."""
+    """Calls functions one after another in a thread of its own, and raises a TimeoutError if one takes too many seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._late = seconds, False
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
         threading.Thread(target=_work, args=(self._calls, self._answers), name="environment", daemon=True).start()
-        weakref.finalize(self, self._calls.put, None)  # the thread ends when nobody can call any more
+        weakref.finalize(self, self._calls.put, None)  # ends the thread when this object is deleted
 
     def __call__(self, function: Callable[[], Any]) -> Any:
         if not self._late:
             self._calls.put(function)
-            self._late = True  # until it has answered
+            self._late = True  # until the call has returned
             try:
                 answer, problem = self._answers.get(timeout=self._seconds)
             except queue.Empty:
@@ -79,9 +91,10 @@ class _InTime:
 def _work(
     calls: queue.SimpleQueue[Callable[[], Any] | None], answers: queue.SimpleQueue[tuple[Any, BaseException | None]]
 ) -> None:
+    """The loop of the thread: calls each function of one queue and puts its result or exception into the other."""
     while (function := calls.get()) is not None:
         try:
             answers.put((function(), None))
-        except BaseException as problem:  # it is raised where the call came from
+        except BaseException as problem:  # it is raised again in the thread of the caller
             answers.put((None, problem))
-        del function  # or the environment would be kept
+        del function  # it refers to the environment, which would be kept alive

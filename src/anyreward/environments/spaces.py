@@ -1,8 +1,8 @@
-"""Observations and actions of Gymnasium spaces as numbers from 0.
+"""Numbering the values of Gymnasium spaces: observations and actions become integers from 0.
 
-Finite spaces (Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of them) are ravelled: every value has a number beforehand.
-Continuous ones (Box) are cut into bins that the user gives. Anything else is numbered as it appears, up to a number that the
-user gives.
+`codec` chooses how. In finite spaces (Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of them), every value has a fixed
+number (`Whole`, `Ravelled`). Continuous spaces (Box) are divided into bins that the user gives (`Binned`). All others are
+numbered in the order of appearance, up to a largest number that the user gives (`Indexed`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..setting import MOST_NODES, shown, whole_number
 if TYPE_CHECKING:
     from gymnasium import Space
 
-ARRAY = "array"  # marks what stands for one
-Bins = Sequence[int | Sequence[float] | np.ndarray]
+ARRAY = "array"  # the first entry of a tuple that stands for a NumPy array, see `_key`
+Bins = Sequence[int | Sequence[float] | np.ndarray]  # for each dimension a number of equal bins, or the inner edges of its bins
 
 
 class Codec(Protocol):
-    """A numbering of the values of a space."""
+    """A numbering of the values of a space, from 0 to size - 1."""
 
     size: int
 
@@ -35,7 +35,7 @@ class Codec(Protocol):
 
 
 class Whole:
-    """A Discrete space."""
+    """The numbering of a Discrete space with values start ... start + size - 1."""
 
     def __repr__(self) -> str:
         return f"Whole({self.size}, {self.start})"
@@ -54,7 +54,10 @@ class Whole:
 
 
 class Ravelled:
-    """Several finite spaces at once: the last one counts fastest."""
+    """The numbering of a product of finite spaces, in row-major order: the last part varies fastest.
+
+    `split` turns a value into its parts and `join` turns a list of parts into a value.
+    """
 
     def __repr__(self) -> str:
         return f"Ravelled({self.parts})"
@@ -78,7 +81,11 @@ class Ravelled:
 
 
 class Binned:
-    """A Box cut into cells: of each dimension, a number of equal bins or the inner edges between bins."""
+    """The numbering of a Box that is divided into cells, in row-major order.
+
+    `bins` gives for each dimension a number of equal bins, or the inner edges between bins. Several observations have the same
+    number.
+    """
 
     def __repr__(self) -> str:
         return f"Binned({[edges.tolist() for edges in self.edges]})"
@@ -117,7 +124,7 @@ class Binned:
         return number
 
     def decode(self, number: int) -> list[int]:
-        """The cell: which bin of each dimension."""
+        """The cell of a number: the index of its bin in each dimension."""
         cell = []
         for count in reversed(self._counts):
             number, digit = divmod(int(number), count)
@@ -126,7 +133,7 @@ class Binned:
 
 
 class Indexed:
-    """Hashable observations, numbered as they appear."""
+    """The numbering of hashable observations in the order of appearance, up to `size` of them."""
 
     def __repr__(self) -> str:
         return f"Indexed({self.size})"
@@ -156,10 +163,11 @@ class Indexed:
         return self.values[number]
 
     def dump(self) -> list[Any]:
-        """What was numbered so far, as plain JSON."""
+        """The observations that were numbered so far, as values that JSON can hold."""
         return [_plain(value) for value in self.values]
 
     def restore(self, values: list[Any]) -> None:
+        """Continue the numbering that `dump` returned."""
         self.values = [_unplain(value) for value in values]
         if len(self.values) > self.size or len(set(self.values)) < len(self.values):
             raise ValueError("the labels of its states are damaged.")
@@ -167,7 +175,19 @@ class Indexed:
 
 
 def codec(space: Space, bins: Bins | None = None, max_states: int | None = None, name: str = "observation") -> Codec:
-    """The numbering of a space."""
+    """Choose the numbering of a space.
+
+    Parameters
+    ----------
+    space
+        A Gymnasium space.
+    bins
+        For a Box: one entry for each dimension, a number of equal bins or the inner edges between bins.
+    max_states
+        The largest number of different values that can occur; they are numbered in the order of appearance.
+    name
+        What the space is of, for error messages.
+    """
     from gymnasium import spaces
 
     try:
@@ -191,7 +211,7 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
 
 
 def of_sane_size(numbering: Codec, name: str) -> Codec:
-    """A numbering, if there is memory for a mark on each number."""
+    """The numbering, if it is small enough for arrays with an entry for each value; else raises a ValueError."""
     if numbering.size > MOST_NODES:
         raise ValueError(
             f"the {name} space has {numbering.size:,} values: no more than {MOST_NODES:,} can be numbered. "
@@ -201,11 +221,12 @@ def of_sane_size(numbering: Codec, name: str) -> Codec:
 
 
 def described(space: Any) -> str:
-    """A space in words."""
+    """A space as text, for messages."""
     return " ".join(shown(space).split())
 
 
 def _finite(space: Any) -> Codec | None:
+    """The numbering of a finite space, or None if the space is not finite."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Discrete):
@@ -232,7 +253,7 @@ def _finite(space: Any) -> Codec | None:
 
 
 def _key(value: Any) -> Any:
-    """A hashable stand-in for an observation, of plain values only."""
+    """A hashable value that identifies an observation; arrays become tuples that begin with `ARRAY`."""
     if isinstance(value, np.ndarray):
         return (ARRAY, str(value.dtype), value.shape, value.tobytes())
     if isinstance(value, np.generic):
@@ -249,6 +270,7 @@ def _key(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    """A key of an observation as a value that JSON can hold."""
     if isinstance(value, tuple):
         return {"t": [_plain(item) for item in value]}
     if isinstance(value, bytes):
@@ -259,6 +281,7 @@ def _plain(value: Any) -> Any:
 
 
 def _unplain(value: Any) -> Any:
+    """The key of an observation from what `_plain` returned."""
     if isinstance(value, dict):
         return bytes.fromhex(value["b"]) if "b" in value else tuple(_unplain(item) for item in value["t"])
     if isinstance(value, list):
@@ -267,7 +290,7 @@ def _unplain(value: Any) -> Any:
 
 
 def label(value: Any) -> str:
-    """An observation in a word, for tables."""
+    """An observation as a short text, for tables."""
     if isinstance(value, tuple) and len(value) == 4 and value[0] == ARRAY:
         value = np.frombuffer(value[3], value[1]).reshape(value[2]).tolist()
     return json.dumps(value, default=str) if isinstance(value, list | dict) else str(value)
