@@ -39,8 +39,9 @@ def test_a_damaged_cache_is_thrown_away(tmp_path):
 
 
 def test_without_a_place_for_the_cache_it_works_all_the_same(tmp_path):
-    """Numba looks for places one after the other; here there is none."""
-    value, said = run(tmp_path, "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []; ")
+    """A file is no folder: neither the one that was asked for nor one among the temporary files can be made."""
+    (tmp_path / "file").touch()
+    value, said = run(tmp_path / "file", f"import tempfile; tempfile.tempdir = {str(tmp_path / 'file')!r}; ")
     assert float(value) > 0
     assert said.count("compiled code cannot be cached where it should be") == 1
     assert not list(tmp_path.rglob("*.nbi"))

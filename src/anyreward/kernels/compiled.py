@@ -1,13 +1,17 @@
-"""How kernels are compiled: one place for the options.
+"""How kernels are compiled: one place for the options and for the cache on disk.
 
-All are cached on disk, and a division by zero gives inf or nan instead of an exception that every loop would have to
-be ready for. A `loop` works only on the arrays it is given: compiled without Numba's memory manager, it counts no
-references, which in loops of a few nanoseconds a turn is worth a third of the time. What allocates says so.
+A division by zero gives inf or nan instead of an exception that every loop would have to be ready for. A `loop` works only on
+the arrays it is given: compiled without Numba's memory manager, it counts no references, which in loops of a few nanoseconds a
+turn is worth a third of the time. What allocates says so.
 
 Numba renews a cached function when its own file changes, but not when a function that it calls has changed in another file.
 So the cache lies in a folder that is named after the contents of all kernels and of the formulas that they compile: code of
 another version is never run. Where it cannot be written, a temporary folder serves, or none, with a warning; what is damaged is
 thrown away and compiled again.
+
+Two things here are not part of Numba's documented interface: the options `_nrt` and `forceinline`, and the class of a cache. So
+`pyproject.toml` caps Numba's version, and both are looked for on import. A Numba without the options compiles without them, and
+a Numba without the class compiles anew in every process: both take longer and compute the same.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import stat
 import tempfile
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,30 +35,29 @@ from . import formulas
 
 HERE = Path(__file__).parent
 SOURCES = [path for folder in (HERE, HERE.parent / "algorithms", HERE.parent / "certificates") for path in folder.glob("*.py")]
-VERSION = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES))).hexdigest()[:16]
 
 
-def _cached(**options: Any) -> Callable[[Any], Any]:
-    def decorate(function: Any) -> Any:
-        given = numba.config.CACHE_DIR
-        beside = str(HERE / "__pycache__") if os.access(HERE, os.W_OK) else ""  # else Numba finds a place of its own
-        elsewhere = os.path.join(tempfile.gettempdir(), f"anyreward-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
-        try:
-            for folder in (given or beside, elsewhere if _is_ours(elsewhere) else None):
-                if folder is None:
-                    continue
-                numba.config.CACHE_DIR = os.path.join(folder, f"anyreward-{VERSION}") if folder else given
-                try:
-                    dispatcher = numba.njit(cache=True, error_model="numpy", **options)(function)
-                except RuntimeError:  # no place to cache it
-                    _warn_once(elsewhere)
-                    continue
-                return _forgiving(dispatcher)
-        finally:
-            numba.config.CACHE_DIR = given
-        return numba.njit(error_model="numpy", **options)(function)
+def _known(**options: Any) -> dict[str, Any]:
+    """Those options that this version of Numba knows. They make code faster and do not change what it computes."""
+    try:
+        from numba.core.cpu import CPUTargetOptions
+    except ImportError:
+        return {}
+    return {name: value for name, value in options.items() if hasattr(CPUTargetOptions, name)}
 
-    return decorate
+
+LOOP: dict[str, Any] = _known(_nrt=False)
+INLINED: dict[str, Any] = _known(_nrt=False, forceinline=True)
+VERSION = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES)) + repr(INLINED).encode()).hexdigest()[:16]
+
+
+def _folders() -> list[str]:
+    """Where the cache may lie, the best place first; the last one is among everybody's temporary files."""
+    temporary = os.path.join(tempfile.gettempdir(), f"anyreward-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
+    if numba.config.CACHE_DIR:  # the user's choice: NUMBA_CACHE_DIR
+        return [numba.config.CACHE_DIR, temporary]
+    of_user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return [str(HERE / "__pycache__"), os.path.join(of_user, "anyreward"), temporary]
 
 
 @functools.cache
@@ -70,29 +74,90 @@ def _is_ours(folder: str) -> bool:
 
 
 @functools.cache
-def _warn_once(elsewhere: str) -> None:
-    warnings.warn(f"compiled code cannot be cached where it should be: {elsewhere} is used, or no cache at all.", stacklevel=2)
+def _warn_once(instead: str) -> None:
+    warnings.warn(f"compiled code cannot be cached where it should be: {instead}.", stacklevel=2)
 
 
-def _forgiving(dispatcher: Any) -> Any:
-    """The same compiled function, for which a damaged cache is an empty one."""
-    cache = getattr(dispatcher, "_cache", None)
-    if cache is not None and hasattr(cache, "load_overload"):
-        load = cache.load_overload
+@functools.cache
+def _kernel_cache() -> Any:
+    """The class of our caches, or None if this version of Numba does not have what it is made from."""
+    try:
+        from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
 
-        def load_or_forget(*arguments: Any) -> Any:
-            try:
-                return load(*arguments)
-            except Exception:  # whatever unpickling a damaged file raises
-                cache.flush()
-                return None
+        class Place(InTreeCacheLocator):
+            """A folder for the compiled forms of a function."""
 
-        cache.load_overload = load_or_forget
-    return dispatcher
+            folder = ""
+
+            def __init__(self, function: Any, file: str) -> None:
+                super().__init__(function, file)
+                self.path = os.path.join(self.folder, f"anyreward-{VERSION}", self.get_suitable_cache_subpath(file))
+
+            def get_cache_path(self) -> str:
+                return self.path
+
+            def get_source_stamp(self) -> Any:
+                return VERSION, super().get_source_stamp()
+
+        class Temporary(Place):
+            @classmethod
+            def from_function(cls, function: Any, file: str) -> Any:
+                place = super().from_function(function, file) if _is_ours(cls.folder) else None
+                if place is not None:
+                    _warn_once(f"{cls.folder} is used")
+                return place
+
+        *folders, temporary = _folders()
+        places = [type("Place", (Place,), {"folder": folder}) for folder in folders]
+        places.append(type("Place", (Temporary,), {"folder": temporary}))
+
+        class Implementation(CompileResultCacheImpl):
+            _locator_classes = places
+
+        class KernelCache(FunctionCache):
+            """Numba's cache in a folder of ours, where damaged files count as missing and a full disk is no error."""
+
+            _impl_class = Implementation
+
+            def load_overload(self, *arguments: Any) -> Any:
+                try:
+                    return super().load_overload(*arguments)
+                except Exception:  # whatever unpickling a damaged file raises
+                    with suppress(OSError):
+                        self.flush()
+                    return None
+
+            def save_overload(self, *arguments: Any) -> None:
+                with suppress(OSError):
+                    super().save_overload(*arguments)
+
+    except (ImportError, AttributeError, TypeError):
+        return None
+    return KernelCache
 
 
-LOOP: dict[str, Any] = {"_nrt": False}
-INLINED: dict[str, Any] = {"_nrt": False, "forceinline": True}
+def _keep_on_disk(dispatcher: Any) -> None:
+    """Lets a compiled function be cached, if that is possible."""
+    if numba.config.DISABLE_JIT:  # then it is a plain function
+        return
+    try:
+        cache = _kernel_cache()(dispatcher.py_func)
+        if f"anyreward-{VERSION}" in cache.cache_path and hasattr(dispatcher, "_cache"):
+            dispatcher._cache = cache
+            return
+    except (AttributeError, RuntimeError, TypeError):  # no place for it, or a Numba that works in another way
+        pass
+    _warn_once("it is compiled again in every process")
+
+
+def _cached(**options: Any) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        dispatcher = numba.njit(error_model="numpy", **options)(function)
+        _keep_on_disk(dispatcher)
+        return dispatcher
+
+    return decorate
+
 
 loop = _cached(**LOOP)
 inlined = _cached(**INLINED)

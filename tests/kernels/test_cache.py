@@ -1,0 +1,121 @@
+"""What is not part of Numba's documented interface can be missing: then kernels compile more slowly and compute the same."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import numba
+import pytest
+
+from anyreward.kernels import compiled
+
+ROOT = Path(compiled.__file__).parents[1]
+VALUE = "from anyreward import kernels; print(kernels.radii.psi_mean(0.25, 8.0).hex())"
+RUN = """
+import anyreward as ar
+mdp = ar.envs.double_chain(5)
+atlas = ar.explore(mdp, 4, algorithm="ucbvi", reward=mdp.reward, bounds="paper", max_episodes=300, seed=1, progress=False)
+print(atlas.certificate.digest, float(atlas.error_bound).hex())
+"""
+NO_OPTIONS = "import numba.core.cpu; numba.core.cpu.CPUTargetOptions = object\n"
+NO_CLASSES = "import numba.core.caching; del numba.core.caching.InTreeCacheLocator\n"
+NO_ATTRIBUTE = """
+import numba.core.caching
+class Renamed(numba.core.caching.FunctionCache):
+    @property
+    def cache_path(self):
+        return "elsewhere"
+numba.core.caching.FunctionCache = Renamed
+"""
+WARNING = "compiled code cannot be cached where it should be: it is compiled again in every process."
+
+
+def run(script, cache, **environment):
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment}
+    done = subprocess.run([sys.executable, "-c", script], env=settings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout, done.stderr
+
+
+def cached(folder):
+    return sorted(path.name for path in Path(folder).rglob("*.nbi"))
+
+
+def test_everything_is_there_in_the_version_that_is_pinned():
+    assert compiled.LOOP == {"_nrt": False}
+    assert compiled.INLINED == {"_nrt": False, "forceinline": True}
+    assert compiled._kernel_cache() is not None
+
+
+def test_options_of_numba_are_left_as_they_were():
+    before = os.environ.get("NUMBA_CACHE_DIR", "")
+    assert before == numba.config.CACHE_DIR
+
+
+@pytest.mark.slow
+def test_without_the_options_and_the_cache_results_are_the_same(tmp_path):
+    usual, _ = run(RUN, tmp_path / "usual")
+    assert cached(tmp_path / "usual")
+    plain, said = run(NO_OPTIONS + NO_CLASSES + RUN, tmp_path / "plain")
+    assert plain == usual
+    assert said.count(WARNING) == 1
+    assert not cached(tmp_path / "plain")
+
+
+@pytest.mark.parametrize("missing", [NO_CLASSES, NO_ATTRIBUTE], ids=["classes", "folder"])
+def test_a_cache_that_is_made_in_another_way_is_not_used(tmp_path, missing):
+    value, said = run(missing + VALUE, tmp_path)
+    assert float.fromhex(value) > 0
+    assert said.count(WARNING) == 1
+    assert not cached(tmp_path)
+
+
+def test_code_with_other_options_lies_in_another_folder(tmp_path):
+    usual, _ = run(VALUE, tmp_path)
+    plain, said = run(NO_OPTIONS + VALUE, tmp_path)
+    assert plain == usual
+    assert "compiling" in said
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_temporary_folder_serves_with_one_warning(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "temporary").mkdir()
+    before = f"import tempfile; tempfile.tempdir = {str(tmp_path / 'temporary')!r}\n"
+    value, said = run(before + VALUE, tmp_path / "file")
+    assert said.count("compiled code cannot be cached where it should be") == 1
+    assert cached(tmp_path / "temporary")
+    again, said = run(before + VALUE, tmp_path / "file")
+    assert again == value
+    assert "compiling" not in said
+
+
+def test_without_numba_nothing_is_cached_and_nothing_is_said(tmp_path):
+    value, said = run(VALUE, tmp_path, NUMBA_DISABLE_JIT="1")
+    assert float.fromhex(value) > 0
+    assert not said
+    assert not cached(tmp_path)
+
+
+@pytest.mark.parametrize("changed", ["kernels/greedy.py", "algorithms/ucbvi.py", "certificates/thresholds.py"])
+def test_a_change_in_any_file_that_is_compiled_makes_another_folder(tmp_path, changed):
+    """Also one in a file whose functions are only called from the others."""
+    copy = tmp_path / "src" / "anyreward"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    script = "from anyreward.kernels import compiled; print(compiled.VERSION, compiled.__file__)"
+    version, where = run(script, tmp_path / "cache", PYTHONPATH=str(tmp_path / "src"))[0].split()
+    assert version == compiled.VERSION
+    assert Path(where).is_relative_to(tmp_path)
+    with open(copy / changed, "a") as file:
+        file.write("# changed\n")
+    assert run(script, tmp_path / "cache", PYTHONPATH=str(tmp_path / "src"))[0].split()[0] != version
+
+
+def test_the_version_of_numba_is_capped():
+    """What was tried with one version may be different in the next."""
+    requirements = [line for line in metadata.requires("anyreward") or [] if line.startswith("numba")]
+    assert len(requirements) == 1
+    assert "<" in requirements[0]
