@@ -543,12 +543,20 @@ def written(env: Any) -> str:
 
 
 def time_limit(env: Any) -> int | None:
-    """After how many steps the environment truncates, as far as it says."""
+    """After how many steps the environment truncates, as far as it says: the smallest limit of its `TimeLimit` wrappers.
+
+    A wrapper writes its limit into the spec of what it wraps, if that has one, which an environment made without
+    `gymnasium.make` does not. So a copy of the wrapper is asked, around an environment that is nothing but a spec.
+    """
     import gymnasium
 
     limits = []
     while isinstance(env, gymnasium.Wrapper):
         if isinstance(env, gymnasium.wrappers.TimeLimit):
-            limits.append(env._max_episode_steps)
+            alone, nothing = copy.copy(env), gymnasium.Env[Any, Any]()
+            nothing.spec = gymnasium.envs.registration.EnvSpec("anyreward/Nothing-v0")
+            alone.env = nothing
+            if alone.spec is not None and alone.spec.max_episode_steps is not None:
+                limits.append(alone.spec.max_episode_steps)
         env = env.env
     return min(limits) if limits else None
