@@ -16,9 +16,14 @@ ROOT = Path(compiled.__file__).parents[1]
 VALUE = "from anyreward import kernels; print(kernels.radii.psi_mean(0.25, 8.0).hex())"
 RUN = """
 import anyreward as ar
-mdp = ar.envs.double_chain(5)
-atlas = ar.explore(mdp, 4, algorithm="ucbvi", reward=mdp.reward, bounds="paper", max_episodes=300, seed=1, progress=False)
-print(atlas.certificate.digest, float(atlas.error_bound).hex())
+import numpy as np
+mdp, rng = ar.envs.double_chain(5), np.random.default_rng(0)
+explorer = ar.RFUCRL(mdp.setting(4), bounds="paper", replan="every")
+for _ in range(20):
+    states, actions = rng.integers(0, 5, (500, 5)), rng.integers(0, 2, (500, 4))
+    states[:, 0] = mdp.initial_state
+    explorer.tell(states, actions)
+    print(explorer.ask().tolist(), float(explorer.error_bound).hex())
 """
 NO_OPTIONS = "import numba.core.cpu; numba.core.cpu.CPUTargetOptions = object\n"
 NO_CLASSES = "import numba.core.caching; del numba.core.caching.InTreeCacheLocator\n"
@@ -61,6 +66,7 @@ def test_without_the_options_and_the_cache_results_are_the_same(tmp_path):
     assert cached(tmp_path / "usual")
     plain, said = run(NO_OPTIONS + NO_CLASSES + RUN, tmp_path / "plain")
     assert plain == usual
+    assert len(usual.splitlines()) == 20
     assert said.count(WARNING) == 1
     assert not cached(tmp_path / "plain")
 

@@ -3,6 +3,9 @@
 A job is a frozen dataclass of plain values. Its result is a JSON value that depends on the job alone, so it may be computed
 anywhere and in any order, and what a file has need not be computed again, unless the code has changed. Nothing here schedules
 work: that is the executor's.
+
+Every result comes with the version of the code that computed it, which the worker states about itself. A worker whose code is not
+the code of the calling process is refused, before it computes anything.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -33,7 +37,8 @@ PACKAGE = Path(__file__).parents[1]
 PRESENTING = ("claims.py", "report.py", "plots.py", "cli", "progress.py")
 CHECK_EVERY = 2.0  # seconds between two looks at a cluster
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
-Outcome = tuple[int, Any, BaseException | None]  # number of the job, its result, and what went wrong
+KEPT = "What is done is kept, and the same call goes on from there."
+Outcome = tuple[int, Any, BaseException | None]  # number of the job, what `answer` returned, and what went wrong
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,32 @@ def version() -> str:
     return f"{__version__}+{hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()[:16]}"
 
 
+def answer(expected: str, work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
+    """The version of the code where this is called, in the worker, and the result of a job if that is the version expected."""
+    mine = version()
+    return mine, work(job) if mine == expected else None
+
+
+def answer_packed(expected: str, packed: bytes) -> tuple[str, Any]:
+    """The same for arguments that only code of the version expected can be trusted to unpack."""
+    mine = version()
+    return answer(expected, *pickle.loads(packed)) if mine == expected else (mine, None)
+
+
+ANYWHERE = (
+    "getattr(jobs := __import__('importlib').import_module('anyreward.experiments.jobs'), 'answer_packed', "
+    "lambda expected, packed: (jobs.version(), None))(expected, packed)"
+)
+
+
+def refused(theirs: str) -> ValueError:
+    """The error for a worker with other code."""
+    return ValueError(
+        f"a worker runs anyreward {theirs}, but this process runs anyreward {version()}: install the same code for every worker, "
+        f"and restart them. {KEPT}"
+    )
+
+
 def run_jobs(
     work: Callable[[Any], Any],
     jobs: Sequence[Any],
@@ -69,12 +100,12 @@ def run_jobs(
 
     `folder` gets a file for each job that is done. `executor` is anything like those of `concurrent.futures`; without one, a
     pool of processes on this machine. `progress` is called with how many are done and how many there are. What a file kept
-    is taken if it `fits`.
+    is taken if it `fits`. Raises ValueError if a worker has other code than this process.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as refused:
-        raise ValueError(f"{folder} cannot be written into: {reason(refused)}.") from None
+    except OSError as error:
+        raise ValueError(f"{folder} cannot be written into: {reason(error)}.") from None
     results = [_kept(folder, job) for job in jobs]
     results = [result if result is not None and fits(result) else None for result in results]
     missing = {i: job for i, job in enumerate(jobs) if results[i] is None}
@@ -83,10 +114,18 @@ def run_jobs(
         progress(done, len(jobs))
     outcomes = _in_processes(work, missing, workers) if executor is None else _on(executor, work, missing)
     with closing(outcomes):
-        for i, result, problem in outcomes:
+        for i, answered, problem in outcomes:
             if problem is None:
+                theirs, result = answered
+                if theirs != version():
+                    raise refused(theirs)
                 results[i] = result
-                _keep(folder, jobs[i], result)
+                _keep(folder, jobs[i], theirs, result)
+            elif isinstance(problem, ImportError) and str(problem.name).split(".")[0] == __name__.split(".")[0]:
+                raise ValueError(
+                    f"a worker cannot import anyreward ({problem}): install anyreward {version()} for every worker, "
+                    f"and restart them. {KEPT}"
+                )
             else:  # whatever it is, the others go on
                 failures[i] = Failure(jobs[i], f"{type(problem).__name__}: {problem}")
             done += 1
@@ -115,24 +154,32 @@ def cluster(scheduler: str | None, wait: float = 60.0) -> Iterator[Executor | No
 
 
 class DaskExecutor(Executor):
-    """Jobs on a Dask cluster. `check` is called now and then while they are waited for: it raises if none can come any more."""
+    """Jobs on a Dask cluster. `check` is called now and then while they are waited for: it raises if none can come any more.
+
+    A worker of Dask dies of a function that it cannot import. So it is sent an expression and bytes, which every worker can take:
+    one with another anyreward answers with its version, and one without says so.
+    """
 
     def __init__(self, client: Any, scheduler: str, wait: float) -> None:
         self._client, self._executor, self._scheduler, self._wait = client, client.get_executor(), scheduler, wait
         self._worked_at = time.monotonic()  # when there was a worker
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **options: Any) -> Any:
+        if work is answer:
+            import cloudpickle  # type: ignore[import-untyped]  # comes with Dask
+
+            expected, *rest = arguments
+            return self._executor.submit(eval, ANYWHERE, {"expected": expected, "packed": cloudpickle.dumps(tuple(rest))})
         return self._executor.submit(work, *arguments, **options)
 
     def check(self) -> None:
-        go_on = "What is done is kept, and the same call goes on from there."
         if self._client.status != "running":
-            raise ValueError(f"the Dask scheduler at {self._scheduler} does not answer any more: start it again. {go_on}")
+            raise ValueError(f"the Dask scheduler at {self._scheduler} does not answer any more: start it again. {KEPT}")
         if self._client.scheduler_info()["workers"]:
             self._worked_at = time.monotonic()
         if time.monotonic() - self._worked_at > self._wait:
             raise ValueError(
-                f"the Dask cluster at {self._scheduler} has had no worker for {self._wait:g} seconds: start one. {go_on}"
+                f"the Dask cluster at {self._scheduler} has had no worker for {self._wait:g} seconds: start one. {KEPT}"
             )
 
 
@@ -150,7 +197,7 @@ def _without_its_log() -> Iterator[None]:
 
 def _on(executor: Executor, work: Callable[[Any], Any], jobs: dict[int, Any]) -> Generator[Outcome, None, None]:
     """What comes of the jobs on somebody's executor; those that are not needed any more are taken back."""
-    futures = {executor.submit(work, job): i for i, job in jobs.items()}
+    futures = {executor.submit(answer, version(), work, job): i for i, job in jobs.items()}
     check = getattr(executor, "check", None)
     try:
         for i, result, problem in _as_they_come(futures, check):
@@ -183,7 +230,7 @@ def _in_a_pool(work: Callable[[Any], Any], jobs: dict[int, Any], workers: int) -
         futures: dict[Any, int] = {}
         with suppress(BrokenExecutor):  # what could not be handed in has no outcome
             for i, job in jobs.items():
-                futures[executor.submit(work, job)] = i
+                futures[executor.submit(answer, version(), work, job)] = i
         yield from _as_they_come(futures)
 
 
@@ -264,8 +311,9 @@ def _told(job: Any) -> str:
     return json.dumps({"kind": type(job).__name__, **asdict(job)}, sort_keys=True)
 
 
-def _keep(folder: Path, job: Any, result: Any) -> None:
-    kept = {"job": _told(job), "version": version(), "result": result}
+def _keep(folder: Path, job: Any, by: str, result: Any) -> None:
+    """Writes the result of a job into its file, with the version of the code that computed it."""
+    kept = {"job": _told(job), "version": by, "result": result}
     replace_file(folder / f"{key_of(job)}.json", json.dumps(kept, sort_keys=True).encode())
 
 

@@ -43,7 +43,7 @@ from ..exploring.explore import check_episodes, explore
 from ..planning import backward_induction
 from ..setting import nearest, positive, probability, real_number, shown
 from .compare import parsed
-from .jobs import Failure, run_jobs
+from .jobs import Failure, run_jobs, version
 
 MOST_BYTES, MOST_CELLS = 2**18, 10**6  # the largest sweep file, and the largest number of cells
 MOST_TRIED = 10_000  # how many explorers are made at most while a sweep is validated
@@ -332,7 +332,11 @@ def _table(rows: list[dict[str, Any]], config: dict[str, Any]) -> bytes:
         "epsilon": number, "met": truth, "own_epsilon": number, "own_met": truth, "value_error": number,
         "states_visited": whole, "pairs_visited": whole, "digest": text,
     }  # fmt: skip
-    about = {"anyreward.sweep": json.dumps(config, sort_keys=True), "anyreward.version": __version__}
+    about = {
+        "anyreward.sweep": json.dumps(config, sort_keys=True),
+        "anyreward.version": __version__,
+        "anyreward.code": version(),  # that of every worker: `run_jobs` takes results of no other
+    }
     schema = pa.schema(kinds.items(), metadata=about)
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema), sink, compression="zstd")
