@@ -243,7 +243,10 @@ def audited(
     progress: bool | Callable[[int, float], None] | None = False,
     **conventions: Any,
 ) -> tuple[GymnasiumEnvironment, Audit]:
-    """A simulator of the environment, with a report. What was found decides nothing: what is assumed is for the user to say."""
+    """A Gymnasium environment that can be explored, and the audit of it. Arguments as for `audit` and `explore`.
+
+    The environment does not depend on what the audit found: assumptions are stated by the user.
+    """
     made, found = make(env.env, env.env_args)
     made_once = replace(env, env=made, env_args=None)
     probe = GymnasiumEnvironment(replace(made_once, terminal="end", action_masks=None, initial_state=None), horizon)
@@ -251,7 +254,7 @@ def audited(
     simulator = GymnasiumEnvironment(
         replace(made_once, step_timeout=None), horizon, stationary=stationary, seed=seed, **conventions
     )
-    simulator.calls = probe.calls  # in the same thread, if it is one of its own
+    simulator.calls = probe.calls  # both call the environment in the same thread, if there is a timeout
     chosen = simulator.terminal
     with looking(progress, probe.name, steps):
         try:
@@ -359,7 +362,7 @@ class _Play:
 
 
 def _play(probe: GymnasiumEnvironment, steps: int, seed: int) -> _Play:
-    """Random episodes. What followed is the number of a state, or beyond all numbers if the episode ended there."""
+    """Play random episodes. A successor is the number of its state, plus `probe.n_states` if the episode terminated there."""
     calls, encode, play = probe.calls, probe.encode, _Play()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
     observation, info = calls.reset(int(rng.integers(2**62)))

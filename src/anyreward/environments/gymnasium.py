@@ -18,6 +18,7 @@ What is done to it, so that a certificate about the process is one about the env
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import warnings
 from collections.abc import Callable

@@ -171,7 +171,7 @@ def explorer_of(agent: str, counts: str, mdp: TabularMDP, seed: int, published: 
 
 
 def play_until(explorer: Any, mdp: TabularMDP, rng: np.random.Generator, end: int, goal: float = -1.0) -> bool:
-    """Explores to episode `end`, or until the explorer's bound is at most `goal`; returns whether it is."""
+    """Play until episode `end`, or until the explorer's bound is at most `goal`; returns whether the goal was reached."""
     while explorer.episodes < end:
         if play(explorer, mdp, rng, end - explorer.episodes, goal):
             return True

@@ -220,7 +220,7 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
-    """Makes an explorer as a cell will, so that what it has against its parameters is known before anything runs."""
+    """Make an explorer as a cell will, so that parameters that it refuses are reported before anything runs."""
     given = {key: choice[key] for key in ("delta", "bounds", "max_episodes", "epsilon") if key in choice} | options
     try:
         setting = mdp.setting(
@@ -284,7 +284,7 @@ def run(
         The sweep, as a dictionary of the form of a sweep file (`load_config`).
     out
         A folder. `out/cells/` has a file for each cell that is done; `out/table.parquet` has all rows in the order of the cells,
-        with the configuration and the version in its metadata.
+        with the configuration, the version and a digest of the code in its metadata.
     executor
         Where to run, like the executors of `concurrent.futures`. None: a pool of processes on this machine.
     workers
