@@ -17,6 +17,7 @@ from rich.table import Table
 
 import anyreward as ar
 from anyreward import kernels
+from anyreward.environments.tabular import play as play_model
 
 H = 20
 ROUNDS = 30
@@ -96,7 +97,7 @@ def bpi(mdp: ar.TabularMDP, bounds: str) -> Callable[[int], None]:
 
 def explorer(mdp: ar.TabularMDP, replan: str) -> Callable[[int], None]:
     """RF-UCRL of the library, going on from round to round."""
-    return advancing(ar.RFUCRL(mdp.setting(H), replan=replan), mdp)
+    return advancing(ar.RFUCRL(mdp.setting(H), bounds="paper", replan=replan), mdp)
 
 
 def advancing(explorer: ar.Explorer, mdp: ar.TabularMDP) -> Callable[[int], None]:
@@ -105,7 +106,7 @@ def advancing(explorer: ar.Explorer, mdp: ar.TabularMDP) -> Callable[[int], None
     def episodes(count: int) -> None:
         end = explorer.episodes + count
         while explorer.episodes < end:
-            explorer.advance(mdp, rng, end - explorer.episodes, -1.0)
+            play_model(explorer, mdp, rng, end - explorer.episodes, -1.0)
 
     return episodes
 

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 import anyreward as ar
 from anyreward import theory
 from anyreward.certificates.thresholds import paper_beta
+from anyreward.environments.tabular import play as play_model
 
 CHAIN = ar.Setting(n_states=31, n_actions=2, horizon=20, initial_state=15)
 POOLED = ar.Setting(n_states=31, n_actions=2, horizon=20, initial_state=15, stationary=True)
@@ -245,13 +246,13 @@ def test_a_random_start_costs_episodes_even_for_one_step_and_the_bound_covers_th
     mdp = ar.TabularMDP(np.full((2, 2, 2), 0.5), initial=[0.3, 0.7])
     setting = mdp.setting(1, stationary=stationary)
     for epsilon in (1.0, 0.3):
-        explorer, rng = ar.ALGORITHMS["rf-ucrl"](setting, replan="every"), np.random.default_rng(0)
+        explorer, rng = ar.RFUCRL(setting, bounds="paper", replan="every"), np.random.default_rng(0)
         while explorer.own_epsilon > epsilon:
             explorer.tell(*mdp.rollout(explorer.ask(), seed=rng))
         first = next(t for t in range(1, 10**6) if 8 * theory.beta(t, setting, 0.1) <= t * epsilon**2)
         assert explorer.episodes == first < theory.tau_implicit(setting, epsilon, 0.1)
     known = ar.Setting(n_states=2, n_actions=2, horizon=1, initial_state=0, stationary=stationary)
-    assert ar.ALGORITHMS["rf-ucrl"](known).own_epsilon == 0
+    assert ar.RFUCRL(known, bounds="paper").own_epsilon == 0
 
 
 @pytest.mark.parametrize("algorithm", ["rf-ucrl", "bpi-ucrl"])
@@ -263,7 +264,7 @@ def test_random_starts_end_below_the_bound(algorithm, stationary, arrival, disco
     more = {"reward": mdp.reward} if algorithm == "bpi-ucrl" else {"replan": "every"}
     explorer, rng, epsilon = ar.ALGORITHMS[algorithm](setting, bounds="paper", **more), np.random.default_rng(0), 1.2
     while explorer.own_epsilon > epsilon:
-        explorer.advance(mdp, rng, 1, -1.0)
+        play_model(explorer, mdp, rng, 1, -1.0)
     assert 1 < explorer.episodes < theory.tau_implicit(setting, epsilon, 0.1, algorithm)
 
 

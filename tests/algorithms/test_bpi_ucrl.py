@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 import anyreward as ar
 from anyreward.certificates.bounds import TightBound
+from anyreward.environments.tabular import play as play_model
 from anyreward.kernels.radii import kl_interval
 
 from ..helpers import bpi_reference, reference
@@ -245,7 +246,7 @@ def test_what_is_certified_is_true(rewards):
         setting, rng = mdp.setting(H, discount, stationary), np.random.default_rng(seed)
         explorer = ar.BPIUCRL(setting, mdp.reward, rewards=rewards, delta=delta, seed=seed)
         while explorer.episodes < 20 + 4 * seed:
-            explorer.advance(mdp, rng, 20 + 4 * seed - explorer.episodes, 0.0)
+            play_model(explorer, mdp, rng, 20 + 4 * seed - explorer.episodes, 0.0)
         lower, upper = explorer.interval
         value = mdp.initial @ ar.evaluate_policy(mdp, explorer.recommendation, mdp.reward, H, discount).V[0]
         optimum = mdp.initial @ ar.backward_induction(mdp, mdp.reward, H, discount).V[0]

@@ -5,6 +5,7 @@ from scipy.stats import binom
 
 import anyreward as ar
 from anyreward.algorithms import EvenDar
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers.explorers import FALSE_ALARM
 from ..helpers.problems import random_mdp
@@ -20,7 +21,7 @@ def test_even_dar_eliminates_bad_actions_and_never_the_best():
         best = ar.backward_induction(mdp, mdp.reward, H, setting.discount)
         failed = False
         while explorer.episodes < 3000:
-            explorer.advance(mdp, rng, 1000, 0.0)
+            play_model(explorer, mdp, rng, 1000, 0.0)
             left = explorer.index >= explorer.lower_index.max(axis=2, keepdims=True)
             failed |= not np.take_along_axis(left, best.policy[..., None], axis=2).all()
         wrong += failed

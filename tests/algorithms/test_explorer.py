@@ -6,6 +6,7 @@ import pytest
 import anyreward as ar
 from anyreward.atlas import container
 from anyreward.data.counts import Counts
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers.problems import random_episodes, random_mdp
 
@@ -45,7 +46,7 @@ def model_of(kind):
 
 
 def paid(explorer, states, actions, rng):
-    if not explorer.wants_rewards:
+    if not explorer.observes_rewards:
         return ()
     mean = REWARD[states[:, :-1], actions]
     return (mean if explorer.rewards == "observed" else (rng.random(mean.shape) < mean).astype(float),)
@@ -106,13 +107,13 @@ def test_a_restored_explorer_advances_the_same_at_compiled_speed(name, kind):
     explorer, twin = (make(setting, seed=3, **options) for _ in range(2))
     rng = np.random.default_rng(5)
     while explorer.episodes < 90:
-        explorer.advance(mdp, rng, 90 - explorer.episodes, -1.0)
+        play_model(explorer, mdp, rng, 90 - explorer.episodes, -1.0)
     again = np.random.default_rng(0)
     again.bit_generator.state = rng.bit_generator.state
     twin.restore(explorer.state())
     for one, generator in ((explorer, rng), (twin, again)):
         while one.episodes < 400:
-            one.advance(mdp, generator, 400 - one.episodes, -1.0)
+            play_model(one, mdp, generator, 400 - one.episodes, -1.0)
     assert rng.bit_generator.state == again.bit_generator.state
     assert identical(explorer.state(), twin.state())
     assert (explorer.ask() == twin.ask()).all()

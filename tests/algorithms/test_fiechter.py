@@ -7,6 +7,7 @@ import pytest
 
 import anyreward as ar
 from anyreward.algorithms import Fiechter
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers import reference
 from ..helpers import rivals as slow
@@ -71,7 +72,7 @@ def test_fiechter_stops_by_a_threshold_in_whole_numbers_that_suits_its_target():
     explorer, rng = ar.ALGORITHMS["fiechter"](mdp.setting(H), eta=epsilon / (8 * H)), np.random.default_rng(0)
     assert not explorer.stops(epsilon)
     while not explorer.stops(epsilon):
-        explorer.advance(mdp, rng, 1, -1.0)
+        play_model(explorer, mdp, rng, 1, -1.0)
     assert round(explorer.index[0, mdp.initial_state].max() / explorer.eta) <= 3 * H
     assert explorer.own_epsilon <= epsilon
     assert abs(explorer.episodes - atlas.episodes) <= 0.2 * atlas.episodes

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import anyreward as ar
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers import rivals as slow
 from ..helpers.explorers import (
@@ -50,7 +51,7 @@ def test_the_upper_index_is_above_the_truth(name):
         Q, failed = truth(mdp, mdp.reward, setting).Q, False
         for upto in (1, 10, 100, 1000, 60_000 if name == "bpi-ucbvi" else 6000):
             while explorer.episodes < upto:
-                explorer.advance(mdp, rng, upto - explorer.episodes, 0.0)
+                play_model(explorer, mdp, rng, upto - explorer.episodes, 0.0)
             if name in ("ucrl2", "kl-ucrl"):
                 up, lo = both_sides(explorer)
                 up, lo = np.where(np.isnan(up), np.inf, up), np.where(np.isnan(lo), 0, lo)
@@ -85,7 +86,7 @@ def test_the_recommendation_loses_no_more_than_it_says(name):
         explorer, failed = ar.ALGORITHMS[name](setting, mdp.reward, delta=delta, seed=seed, **options), False
         for upto in (0, 1, 3, 30, 300, 3000, last):
             while explorer.episodes < upto:
-                explorer.advance(mdp, rng, upto - explorer.episodes, 0.0)
+                play_model(explorer, mdp, rng, upto - explorer.episodes, 0.0)
             own = explorer.own_epsilon
             if own is None:
                 assert name == "bpi-ucbvi"
@@ -112,7 +113,7 @@ def test_every_plan_loses_no_more_than_it_says(name, last, runs):
         explorer, failed = ar.ALGORITHMS[name](setting, delta=delta, seed=seed), False
         for upto in (0, 1, 10, 300, last):
             while explorer.episodes < upto:
-                explorer.advance(mdp, rng, upto - explorer.episodes, 0.0)
+                play_model(explorer, mdp, rng, upto - explorer.episodes, 0.0)
             n = counts_of(explorer)
             n = slow.by_step(n, H)
             p_hat = np.apply_along_axis(slow.p_hat, -1, n)

@@ -5,6 +5,7 @@ import pytest
 
 import anyreward as ar
 from anyreward.algorithms import BPIUCBVI, EULER, EvenDar, Fiechter, RFExpress
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers import rivals as slow
 from ..helpers.explorers import counted, counts_of, lower, played
@@ -128,7 +129,7 @@ def test_the_index_is_that_of_the_formulas_after_a_compiled_run(name, stationary
     explorer = make(setting, r)
     for upto in (3, 500, 20_000):
         while explorer.episodes < upto:
-            explorer.advance(mdp, rng, upto - explorer.episodes, 0.0)
+            play_model(explorer, mdp, rng, upto - explorer.episodes, 0.0)
         check(setting, r, counts_of(explorer), explorer)
         chosen = np.take_along_axis(explorer.index, explorer.ask()[..., None], axis=2)[..., 0]
         np.testing.assert_array_equal(chosen, explorer.index.max(axis=2))  # and the policy is greedy for it

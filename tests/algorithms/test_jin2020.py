@@ -6,6 +6,7 @@ from scipy.stats import chi2
 
 import anyreward as ar
 from anyreward.algorithms import EULER, Jin2020
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers.conversions import CONVERSIONS, advanced, make
 from ..helpers.explorers import FALSE_ALARM
@@ -97,7 +98,7 @@ def test_portions_do_not_matter(portions):
         )
         i = 0
         while one.episodes < 260:
-            one.advance(mdp, rng, min(portions[i % len(portions)], 260 - one.episodes), 0.0)
+            play_model(one, mdp, rng, min(portions[i % len(portions)], 260 - one.episodes), 0.0)
             i += 1
         for _ in range(260):
             many.tell(*mdp.rollout(many.ask(), seed=other))

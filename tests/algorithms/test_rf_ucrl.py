@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import anyreward as ar
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers import reference
 from ..helpers.problems import data, deltas, random_mdp, rows, seeds
@@ -130,17 +131,17 @@ def test_the_compiled_loop_decides_as_ask_and_tell(replan, clip, stationary, ran
     options = {"delta": 0.3, "clip": clip, "replan": replan, "bounds": "paper", "seed": 11}
     mdp = random_mdp(5, 3, seed=2, H=None if stationary else 4, random_start=random_start)
     atlas = ar.explore(mdp, 4, algorithm="rf-ucrl", max_episodes=700, stationary=stationary, **options)
-    explorer = ar.RFUCRL(mdp.setting(4, stationary=stationary), **options)
+    explorer = ar.RFUCRL(mdp.setting(4, stationary=stationary), bounds="paper", **options)
     rng = np.random.default_rng(11)
     for _ in range(700):
         explorer.tell(*mdp.rollout(explorer.ask(), seed=rng))
     assert rows(explorer.counts) == rows(atlas.counts)
     assert explorer.error_bound == atlas.error_bound
 
-    compiled = ar.RFUCRL(mdp.setting(4, stationary=stationary), **options)
+    compiled = ar.RFUCRL(mdp.setting(4, stationary=stationary), bounds="paper", **options)
     rng = np.random.default_rng(11)
     while compiled.episodes < 700:
-        compiled.advance(mdp, rng, 700 - compiled.episodes, goal=-1.0)
+        play_model(compiled, mdp, rng, 700 - compiled.episodes, goal=-1.0)
     np.testing.assert_array_equal(compiled.index, explorer.index)
     np.testing.assert_array_equal(compiled.ask(), explorer.ask())
 
@@ -164,9 +165,9 @@ def test_states_met_since_the_last_pass_are_as_unknown_as_the_others():
     mdp = random_mdp(5, 2, seed=0)
     played = rf_ucrl(mdp.setting(3), replan="geometric", growth=100.0)
     rng = np.random.default_rng(0)
-    played.advance(mdp, rng, 1, goal=-1.0)
+    play_model(played, mdp, rng, 1, goal=-1.0)
     seen, before = played.counts.n() > 0, played.index
-    played.advance(mdp, rng, 30, goal=-1.0)
+    play_model(played, mdp, rng, 30, goal=-1.0)
     assert played.episodes == 31
     assert ((played.counts.n() > 0) & ~seen).any(), "nothing new was met: the test says nothing"
     np.testing.assert_array_equal(played.index, before)

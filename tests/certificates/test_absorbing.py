@@ -42,7 +42,7 @@ def test_at_the_end_nothing_is_unknown(bound):
     counts = ar.Counts.from_episodes([END] * (H + 1), [0] * H, setting)
     assert bound(counts, 0.1) == 0
     assert not bound.kl_radii(counts, 0.1)[A:].any()  # what comes before is the start draw
-    explorer = ar.RFUCRL(setting)
+    explorer = ar.RFUCRL(setting, bounds="paper")
     explorer.tell([END] * (H + 1), [0] * H)
     assert not explorer.index[:, END].any()
 
@@ -84,7 +84,7 @@ def test_files_keep_it(tmp_path):
 
 def test_what_contradicts_it_is_refused():
     setting = ar.Setting(n_states=S, n_actions=A, horizon=2, absorbing_states=(END,))
-    explorer = ar.RFUCRL(setting)
+    explorer = ar.RFUCRL(setting, bounds="paper")
     with pytest.raises(ValueError, match="leaves state 3 at step 1"):
         explorer.tell([0, END, 0], [0, 0])
     assert explorer.episodes == 0

@@ -13,6 +13,7 @@ from scipy.stats import binom
 import anyreward as ar
 from anyreward.certificates.bounds import PaperBound
 from anyreward.certificates.thresholds import paper_beta
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers import reference
 from ..helpers.problems import by_step, data, deltas, random_episodes, random_mdp, seeds
@@ -141,7 +142,7 @@ def test_coverage(variant):
         gamma, failed = setting.discount, False
         for episodes in (20, 200, 4_000):  # looks; the bound holds at all times at once
             while explorer.episodes < episodes:
-                explorer.advance(mdp, rng, episodes - explorer.episodes, goal=-1.0)
+                play_model(explorer, mdp, rng, episodes - explorer.episodes, goal=-1.0)
             model, bound = explorer.counts.model(), explorer.error_bound
             P_hat = np.array([model.expect(h, np.eye(S)[x]) for h in range(H) for x in range(S)])
             P_hat = np.moveaxis(P_hat.reshape(H, S, S, A), 1, -1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers.problems import random_episodes, random_mdp, rows
 
@@ -313,7 +314,7 @@ def test_damaged_states_are_refused(name, algorithm):
 def advanced(explorer, mdp, upto, rng):
     while explorer.episodes < upto:
         before = explorer.episodes
-        explorer.advance(mdp, rng, upto - before, -1.0)
+        play_model(explorer, mdp, rng, upto - before, -1.0)
         assert before < explorer.episodes <= upto
     return explorer
 

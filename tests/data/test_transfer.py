@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import anyreward as ar
 from anyreward import kernels
 from anyreward.certificates.bounds import TightBound
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers.problems import random_episodes, seeds
 from ..helpers.tight_reference import Transfer, dense, fit, per_row, psi_support, radius, relevant
@@ -95,7 +96,7 @@ def test_every_way_to_take_in_episodes_scores_them(replan):
     explorer = ar.RFTrajectory(mdp.setting(4), replan=replan)
     rng = np.random.default_rng(0)
     while explorer.episodes < 500:
-        explorer.advance(mdp, rng, 500 - explorer.episodes, 0.0)
+        play_model(explorer, mdp, rng, 500 - explorer.episodes, 0.0)
     table, counts = explorer.counts.table, explorer.counts
     assert counts.transfer
     pool, total = counts._pool.table, counts.n()
@@ -176,7 +177,7 @@ def test_scores_of_rows_that_are_nearly_deterministic_keep_their_digits(episodes
     explorer, rng = ar.RFTrajectory(cycle.setting(3), replan="geometric"), np.random.default_rng(0)
     times, exact = [0], Decimal(0)
     while explorer.episodes < episodes:
-        explorer.advance(cycle, rng, episodes - explorer.episodes, 0.0)
+        play_model(explorer, cycle, rng, episodes - explorer.episodes, 0.0)
         with localcontext(prec=50):
             exact += (explorer.episodes - times[-1]) * ((times[-1] + Decimal("0.1")) / (times[-1] + Decimal("0.5"))).ln()
         times.append(explorer.episodes)

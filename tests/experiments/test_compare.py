@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.environments.tabular import play as play_model
 from anyreward.experiments import compare as experiment
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
@@ -34,7 +35,7 @@ def test_errors_are_those_of_planning_on_the_counts():
     run = experiment.one_run(mdp, "rf-trajectory", 3, 150, 4)
     explorer, rng = ar.RFTrajectory(mdp.setting(4), seed=3), np.random.default_rng(3)
     while explorer.episodes < 150:
-        explorer.advance(mdp, rng, 150 - explorer.episodes, -1.0)
+        play_model(explorer, mdp, rng, 150 - explorer.episodes, -1.0)
     model = explorer.counts.model()
     rewards = [mdp.reward, *experiment.panel(mdp, 4)]
     gaps = [

@@ -5,7 +5,6 @@ discovery, its index, its generator, its history, its certificate and what was p
 the way has to be the same file, byte for byte, as that of a run that was not.
 """
 
-import importlib
 import os
 import types
 from itertools import pairwise
@@ -16,11 +15,11 @@ import pytest
 import anyreward as ar
 from anyreward.atlas import container
 from anyreward.atlas.format import read
-from anyreward.environments.base import Environment, KnownModel
+from anyreward.environments.gymnasium import GymnasiumEnvironment
+from anyreward.environments.tabular import TabularEnvironment
+from anyreward.exploring import checkpoint as checkpoints
 
 from ..helpers.checkpoints import CASES, H, chain, go, same, script
-
-explore_module = importlib.import_module("anyreward.exploring.explore")  # the function has the same name
 
 KILLED = [
     "path",
@@ -120,30 +119,30 @@ class Stop(Exception):
 
 
 def stopped_at(monkeypatch, moments):
-    """Saves after every advance; raises Stop at the given ones, counted from the last stop."""
+    """Saves after every call of `play`; raises Stop at the given ones, counted from the last stop."""
     left = list(moments)
     count = [0]
 
-    def counting(advance):
+    def counting(play):
         def wrapped(self, *arguments):
             if left and count[0] >= left[0]:
                 count[0] = 0
                 left.pop(0)
                 raise Stop
             count[0] += 1
-            return advance(self, *arguments)
+            return play(self, *arguments)
 
         return wrapped
 
-    save = explore_module._Run.save
+    save = checkpoints.Checkpoint.save
 
-    def save_always(self, path):
-        save(self, path)
-        self.pace = -1.0
+    def save_always(self, *arguments):
+        save(self, *arguments)
+        self.seconds = -1.0
 
-    for world in (KnownModel, Environment):
-        monkeypatch.setattr(world, "advance", counting(world.advance))
-    monkeypatch.setattr(explore_module._Run, "save", save_always)
+    for environment in (TabularEnvironment, GymnasiumEnvironment):
+        monkeypatch.setattr(environment, "play", counting(environment.play))
+    monkeypatch.setattr(checkpoints.Checkpoint, "save", save_always)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # thousands of them: the power stays on
 
 
@@ -176,8 +175,8 @@ def test_a_finished_exploration_is_not_explored_again(tmp_path, monkeypatch, nam
     def never(*_):
         raise AssertionError("an episode was played")
 
-    for world in (KnownModel, Environment):
-        monkeypatch.setattr(world, "advance", never)
+    for environment in (TabularEnvironment, GymnasiumEnvironment):
+        monkeypatch.setattr(environment, "play", never)
     assert same(go(name, tmp_path / "it", 0.1), first)
     assert (tmp_path / "it").read_bytes() == before
 
@@ -220,21 +219,21 @@ def test_an_exception_from_outside_leaves_the_last_checkpoint(tmp_path):
 
 @pytest.mark.parametrize(("lasts", "pace"), [(0.0, 4.0), (0.125, 4.0), (0.5, 10.0)])
 def test_saves_come_at_a_steady_pace_and_take_a_twentieth_of_the_time(tmp_path, monkeypatch, lasts, pace):
-    """By a clock of its own, on which an advance takes a second: every 4 seconds, or 20 times as long as it takes to save."""
+    """By a clock of its own, on which a call of `play` takes a second: every 4 seconds, or 20 times as long as saving takes."""
     now, saves = [0.0], []
-    advance, write = KnownModel.advance, ar.Atlas._write
+    play, write = TabularEnvironment.play, ar.Atlas._write
 
     def second(self, *arguments):
         now[0] += 1.0
-        return advance(self, *arguments)
+        return play(self, *arguments)
 
     def slowly(self, *arguments):
         saves.append(now[0])
         now[0] += lasts
         return write(self, *arguments)
 
-    monkeypatch.setattr(explore_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(KnownModel, "advance", second)
+    monkeypatch.setattr(checkpoints, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(TabularEnvironment, "play", second)
     monkeypatch.setattr(ar.Atlas, "_write", slowly)
     go("path", tmp_path / "it", 0.05, checkpoint_every=4.0)
     assert len(saves) > 10

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import anyreward as ar
-from anyreward.environments.base import Environment, KnownModel
+from anyreward.environments.gymnasium import GymnasiumEnvironment
+from anyreward.environments.tabular import TabularEnvironment
 
 from ..helpers.checkpoints import go, same, script
 
@@ -119,8 +120,8 @@ def unplayed(monkeypatch):
     def never(*_):
         raise AssertionError("an episode was played")
 
-    for world in (KnownModel, Environment):
-        monkeypatch.setattr(world, "advance", never)
+    for environment in (TabularEnvironment, GymnasiumEnvironment):
+        monkeypatch.setattr(environment, "play", never)
 
 
 def test_where_nothing_can_be_written_nothing_is_explored(tmp_path, monkeypatch):

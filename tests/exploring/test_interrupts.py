@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import anyreward as ar
-from anyreward.exploring.explore import Interrupted
+from anyreward.exploring.checkpoint import Interrupted
 
 from ..helpers.checkpoints import ROOT, go, same
 
@@ -24,17 +24,18 @@ def ctrl_c_interrupts():
 INTERRUPTIBLE = """
 import signal, sys, time
 import anyreward as ar
-from anyreward.exploring.explore import Interrupted
+from anyreward.exploring.checkpoint import Interrupted
 from tests.helpers.checkpoints import go
 assert issubclass(Interrupted, KeyboardInterrupt)
 go(sys.argv[1], None, 0.01)
-from anyreward.environments import base as world
-for kind in (world.KnownModel, world.Environment):
-    def slowly(self, *arguments, advance=kind.advance):
+from anyreward.environments.gymnasium import GymnasiumEnvironment
+from anyreward.environments.tabular import TabularEnvironment
+for kind in (TabularEnvironment, GymnasiumEnvironment):
+    def slowly(self, *arguments, play=kind.play):
         print("going", flush=True)
         time.sleep(0.01)
-        return advance(self, *arguments)
-    kind.advance = slowly
+        return play(self, *arguments)
+    kind.play = slowly
 try:
     go(sys.argv[1], sys.argv[2], float(sys.argv[3]))
     print("done", flush=True)

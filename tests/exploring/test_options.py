@@ -68,7 +68,7 @@ MDP = random_mdp(S, A, seed=0)
         (lambda: ar.explore(MDP, H, max_episodes=1, bounds="paper", transfer=False), "'transfer' is not an option"),
         (lambda: ar.explore(MDP, H, max_episodes=1, bounds=TightBound(), max_successors=2), r"write bounds=TightBound\(max_suc"),
         (lambda: ar.explore(MDP, H, max_episodes=1, algorithm="rf-ucrl", bounds=PaperBound(), max_successors=2), "made already"),
-        (lambda: ar.RFUCRL(SETTING, max_successors=2), "'max_successors' is not an option"),
+        (lambda: ar.RFUCRL(SETTING, bounds="paper", max_successors=2), "'max_successors' is not an option"),
         (lambda: ar.BPIUCRL(SETTING, np.zeros(S), bounds="paper", max_successors=2), "'max_successors' is not an option"),
         (lambda: ar.BPIUCRL(SETTING, np.zeros(S), transfer=True), "transfer does not suit"),
         (lambda: ar.certify(ar.Counts(SETTING), bounds=TightBound(), max_successors=2), "made already"),

@@ -6,6 +6,7 @@ import numpy as np
 
 import anyreward as ar
 from anyreward.algorithms import Jin2020, RegretInstances, RegretUniform
+from anyreward.environments.tabular import play as play_model
 
 CONVERSIONS = {"jin2020": Jin2020, "regret-uniform": RegretUniform, "regret-instances": RegretInstances}
 
@@ -17,5 +18,5 @@ def make(name: str, setting: ar.Setting, **options: Any) -> Any:
 
 def advanced(explorer: Any, mdp: ar.TabularMDP, upto: int, rng: np.random.Generator) -> Any:
     while explorer.episodes < upto:
-        explorer.advance(mdp, rng, upto - explorer.episodes, 0.0)
+        play_model(explorer, mdp, rng, upto - explorer.episodes, 0.0)
     return explorer

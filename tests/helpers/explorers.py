@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import anyreward as ar
+from anyreward.environments.tabular import play as play_model
 
 from .problems import random_mdp
 
@@ -12,7 +13,7 @@ from .problems import random_mdp
 def advanced(explorer: Any, mdp: ar.TabularMDP, episodes: int, rng: np.random.Generator) -> Any:
     end = explorer.episodes + episodes
     while explorer.episodes < end:
-        explorer.advance(mdp, rng, end - explorer.episodes, 0.0)
+        play_model(explorer, mdp, rng, end - explorer.episodes, 0.0)
     return explorer
 
 

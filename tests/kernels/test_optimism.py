@@ -109,7 +109,7 @@ def test_bonuses_on_the_chain_are_those_of_the_formulas(visits):
 def test_the_threshold_of_rf_express_has_its_known_values():
     """beta(0) = 105.9868 and beta(100) = 249.0555 on the chain; the bonus is 15 H^2 beta(n) / n."""
     assert rows_of(RFExpress(CHAIN), 100)[0] * 100 / 15 / 400 == pytest.approx(249.0555, abs=5e-5)
-    assert RFExpress(CHAIN)._rule.level + 31 * math.log(8 * math.e) == pytest.approx(105.9868, abs=5e-5)
+    assert RFExpress(CHAIN)._rule.log_laws + 31 * math.log(8 * math.e) == pytest.approx(105.9868, abs=5e-5)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from scipy.stats import chi2_contingency, chisquare
 
 import anyreward as ar
 from anyreward import kernels
+from anyreward.environments.tabular import play as play_model
 
 from ..helpers.problems import by_step, random_mdp, seeds
 
@@ -30,9 +31,9 @@ def stretch(mdp, horizon, walkers, seed):
     setting = mdp.setting(horizon)
     explorer = ar.RFUCRL(setting, bounds="paper", replan="geometric", growth=walkers + 1.0, seed=seed)
     rng = np.random.default_rng(seed)
-    explorer.advance(mdp, rng, 1, goal=-1.0)
+    play_model(explorer, mdp, rng, 1, goal=-1.0)
     before, policy = explorer.counts.copy(), explorer.ask()
-    explorer.advance(mdp, rng, walkers, goal=-1.0)
+    play_model(explorer, mdp, rng, walkers, goal=-1.0)
     assert explorer.episodes == 1 + walkers
     return flows(explorer.counts) - flows(before), policy
 
@@ -68,7 +69,7 @@ def test_no_walker_is_lost_when_steps_are_pooled():
     explorer = ar.RFUCRL(mdp.setting(5, stationary=True), bounds="paper", replan="geometric", growth=1e6)
     rng = np.random.default_rng(0)
     for episodes in (1, 10**5):
-        explorer.advance(mdp, rng, episodes, goal=-1.0)
+        play_model(explorer, mdp, rng, episodes, goal=-1.0)
     assert explorer.counts.transitions == 5 * (10**5 + 1)
     c = explorer.counts.columns()
     arrived = np.bincount(c["next"], c["count"], 6)  # starts included: every state is left as often as it is entered,

@@ -10,7 +10,7 @@ import anyreward as ar
 from anyreward.atlas import container
 from anyreward.cli import app
 from anyreward.data.counts import Counts
-from anyreward.environments.base import is_ahead
+from anyreward.environments.tabular import is_ahead
 
 from ..helpers.tabular import Tabular, transitions
 

@@ -183,4 +183,4 @@ def test_the_own_guarantee_of_an_algorithm_that_does_not_know_masks_is_not_given
             continue
         options = {"reward": np.eye(2)[0]} if kind.needs_reward else {}
         own = ar.explore(process(), 2, max_episodes=3, algorithm=name, initial_state=0, **options).source["own"]
-        assert (own["epsilon"] is None) or kind.knows_masks
+        assert (own["epsilon"] is None) or kind.handles_masks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 
 import anyreward as ar
 from anyreward.experiments import sweep
+from anyreward.exploring.checkpoint import Checkpoint
 
 from . import Broken
 
@@ -26,18 +26,17 @@ CONFIG = {
 @contextmanager
 def saving_always() -> Iterator[None]:
     """Explorations save at every look, however long that takes."""
-    run = importlib.import_module("anyreward.exploring.explore")._Run
-    save = run.save
+    save = Checkpoint.save
 
-    def again(self: Any, path: Path) -> None:
-        save(self, path)
-        self.pace = 0.0
+    def again(self: Checkpoint, *arguments: Any) -> None:
+        save(self, *arguments)
+        self.seconds = 0.0
 
-    run.save = again
+    Checkpoint.save = again  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
-        run.save = save
+        Checkpoint.save = save  # type: ignore[method-assign]
 
 
 def exploring(where: Path) -> bytes:

@@ -22,7 +22,7 @@ from ..certificates.certificate import fingerprint
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..algorithms import Explorer
     from ..atlas.atlas import Atlas
@@ -61,11 +61,11 @@ class Checkpoint:
         """Whether it is time to save."""
         return self.interrupted or time.monotonic() - self._saved_at > self.seconds
 
-    def save(self, atlas: Atlas, environment: Environment, explorer: Explorer) -> None:
-        """Replaces the file by one from which this exploration can be resumed."""
+    def save(self, atlas: Callable[[], Atlas], environment: Environment, explorer: Explorer) -> None:
+        """Replaces the file by one from which this exploration can be resumed. To make the atlas is part of saving it."""
         begin = time.monotonic()
         progress = {"call": self.call, "world": environment.state(), "wrong": self.wrong}
-        atlas._write(self.path, progress, explorer.state())
+        atlas()._write(self.path, progress, explorer.state())
         self._saved_at = time.monotonic()
         self.seconds = max(self.seconds, 20 * (self._saved_at - begin))
 

@@ -90,13 +90,13 @@ class Run:
             t = explorer.episodes
             show(t)
             if checkpoint is not None and checkpoint.is_due() and not arrived and environment.rests(t):
-                checkpoint.save(self.atlas(), environment, explorer)
+                checkpoint.save(self.atlas, environment, explorer)
                 if checkpoint.interrupted:
                     raise Interrupted(
                         f"stopped after {t:,} episodes, saved in {checkpoint.path}: the same call goes on from there."
                     )
         if checkpoint is not None and explorer.episodes:
-            checkpoint.save(self.atlas(), environment, explorer)
+            checkpoint.save(self.atlas, environment, explorer)
 
     def bound(self) -> float:
         """What it is stopped by: the certificate, or the algorithm's own guarantee if that is asked for."""
@@ -127,7 +127,7 @@ class Run:
         ):  # the environment's, not Python's
             failed = isinstance(problem, EnvironmentFailure)
             checkpoint.wrong = {"failures": self.lost + 1} if failed else {"refused": str(problem)}
-            checkpoint.save(self.atlas(), self.environment, self.explorer)
+            checkpoint.save(self.atlas, self.environment, self.explorer)
             where = f"the atlas so far is saved in {checkpoint.path}" + (
                 ", and the same call goes on from there" if failed else ""
             )
