@@ -66,6 +66,7 @@ class ErrorIndex:
 
     def state(self) -> dict[str, np.ndarray]:
         """The index as arrays, for `restore`."""
+        self.fit()
         N, A, g = self.counts.n_nodes, self.rule.n_actions, self.greedy
         return {"Q": g.Q[:, : N * A].copy(), "settled": g.settled[:, :N].copy(), "unvisited": g.unvisited.copy()}
 
