@@ -257,7 +257,19 @@ def certify(
 
 
 def certificate_of(counts: Counts, delta: float, bound: Bound, error: float, epsilon: float | None) -> Certificate:
-    """The certificate of counts whose `bound` at this delta is `error`; `epsilon` is the target, if there is one."""
+    """The certificate for counts whose error bound has been computed already.
+
+    Parameters
+    ----------
+    counts : Counts
+    delta : float
+    bound : Bound
+        The error bound.
+    error : float
+        The value of `bound` for these counts and this delta.
+    epsilon : float or None
+        The target, if there is one.
+    """
     target = None if epsilon is None else positive(epsilon, "epsilon")
     return Certificate(
         epsilon=float(2 * error),

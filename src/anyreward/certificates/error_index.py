@@ -44,6 +44,7 @@ class ErrorIndex:
         self.plan()
 
     def _kernel(self, name: str) -> Callable[..., Any]:
+        """A compiled function of `kernels.rf` for this rule."""
         return kernels.compiled.fitting(getattr(kernels.rf, name), self.rule.radius)
 
     def fit(self) -> None:
@@ -83,6 +84,6 @@ class ErrorIndex:
         kernels.greedy.settle_all(g.Q, g.V, g.settled, A, N, settled)
 
     def dense(self) -> np.ndarray:
-        """The index of every pair, (H, S, A)."""
+        """The index of every step, state and action, (H, S, A)."""
         node_of, H = self.counts.table.node_of, len(self.rule.weight)
         return kernels.greedy.dense(self.greedy, self.rule.n_actions, node_of, H)

@@ -455,7 +455,7 @@ class Counts:
 
     @property
     def revision(self) -> tuple[int, int]:
-        """Changes whenever these counts do, by episodes or by declarations, so that what was computed for them can be kept."""
+        """A value that changes whenever these counts do, by episodes or by declarations: a key for results computed from them."""
         return self.episodes, self._declarations
 
     @property

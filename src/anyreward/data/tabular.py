@@ -261,9 +261,20 @@ class TabularMDP:
         return states, actions
 
     def draw(self, times: np.ndarray, starts: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws so many successors of every pair, `times` (1 or H, S, A), and so many starts: a generative model.
+        """Samples successors of every state-action pair directly, as a generative model does.
 
-        Returns what was drawn as rows of (h, s, a, next, count); starts have h = -1.
+        Parameters
+        ----------
+        times : ndarray of int, (1, S, A) or (H, S, A)
+            The number of samples of each pair.
+        starts : int
+            The number of samples of the initial state.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of int, (M, 5)
+            Rows (h, s, a, next, count); initial states have h = -1.
         """
         S, A = self.n_states, self.n_actions
         flat = times.reshape(-1)

@@ -282,16 +282,16 @@ def contradiction(table, up, A, states, actions, payments):
 
 
 class BoundsLearner(NamedTuple):
-    """Both values of one reward, brought up to date after every episode, as a learner for `loop`."""
+    """Upper and lower values of one reward, updated after every episode: a learner for `loop`."""
 
     index: Sides
-    prior: np.ndarray  # (H', S, A) float64: the reward if it is known, else empty
+    prior: np.ndarray  # (H', S, A) float64: the reward if it is known, otherwise empty
     n_actions: int
     rewards: Rewards
     constants: Constants
-    pays: np.ndarray  # (H', S, A) float64: what a known model pays, on average if it is random (then it pays 0 or 1)
-    start: int  # the state in which every episode starts; -1 if that is random
-    g: np.ndarray  # (S,) float64: room for the search in a ball
+    pays: np.ndarray  # (H', S, A) float64: the rewards of a known model; if random, their means, and it pays 0 or 1
+    start: int  # the initial state; -1 if it is random
+    g: np.ndarray  # (S,) float64: scratch space for the search in a ball
 
     def take_in(self, table, nodes, actions, payments, met):
         take_in(table, self.index, self.rewards, self.constants, nodes, actions, payments)

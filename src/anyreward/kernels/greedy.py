@@ -124,7 +124,7 @@ def begin_new(greedy, table, A, nodes, met):
 
 @loop
 def write_policy(index, prior, A, node_of, key, out):
-    """The greedy policy everywhere, into out (H, S); `index` is a tuple with Q and settled."""
+    """Writes the greedy policy in all states into out (H, S); `index` is a named tuple with Q and settled."""
     Q, settled = index.Q, index.settled
     for h in range(len(out)):
         layer, plane = min(h, len(node_of) - 1), min(h, len(Q) - 1)
@@ -138,7 +138,7 @@ def write_policy(index, prior, A, node_of, key, out):
 
 @allocates
 def policy(index, prior, A, node_of, H, key):
-    """The greedy policy everywhere, (H, S)."""
+    """The greedy policy in all states, (H, S)."""
     out = np.empty((H, node_of.shape[1]), np.int64)
     write_policy(index, prior, A, node_of, key, out)
     return out
@@ -173,7 +173,7 @@ def greedy_of(Q, key):
 
 @loop
 def act(index, prior, A, node_of, h, s, key):
-    """The greedy action in one state at one step: an entry of `policy`."""
+    """The greedy action in one state at one step, an entry of `policy`."""
     node = node_of[min(h, len(node_of) - 1), s]
     if node == 0:
         return choose_blind(prior, A, h, s, key)

@@ -1,18 +1,18 @@
-"""The loop of exploration, compiled: play an episode of a known model, learn from it, go on.
+"""The compiled loop of exploration: play an episode of a known model, learn from it, repeat.
 
-It is a fast form of the two calls of an explorer, `ask` and `tell`, and the only compiled loop over episodes there is. What an
-algorithm does with an episode is told by its *learner*: a named tuple of its arrays and constants, with the fields
+It is a fast form of an explorer's two calls `ask` and `tell`, and the only compiled loop over episodes. What an algorithm does
+with an episode is defined by its *learner*: a named tuple of its arrays and constants, with the fields
 
-    index      a tuple with Q and settled, whose greedy policy is played (`greedy`)
-    prior      (H', S, A) float64: by what to choose in a state without data; empty for no preference
+    index      a named tuple with Q and settled, whose greedy policy is played (`greedy`)
+    prior      (H', S, A) float64: preferences among the actions of states without data; empty if there are none
     n_actions  A
 
-and the methods, of which only the first is needed,
+and the following methods, of which only the first is required:
 
     take_in(table, nodes, actions, payments, met)   learn from an episode that was just recorded; nodes from `met` on are new
-    plan(table)                                     bring the index up to date, once a batch of episodes was taken in
-    pay(table, nodes, actions, rng, payments)       draw what an episode of a known model pays, for learners that observe it
-    bound(table)                                    what exploration stops by; infinite for those that stop by something else
+    plan(table)                                     update the index after a batch of episodes
+    pay(table, nodes, actions, rng, payments)       draw the rewards of an episode in a known model, if the learner observes them
+    bound(table)                                    the value that decides when exploration stops; inf if it does not decide
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .table import EPISODES, NODES, has_room, record_episode
 
 
 def nothing_to_plan(learner, table):
-    """For learners whose index is up to date after every episode."""
+    """The default `plan`, for learners whose index is up to date after every episode."""
 
 
 def nothing_to_pay(learner, table, nodes, actions, rng, payments):
-    """For learners that know the reward, or need none."""
+    """The default `pay`, for learners that know the reward or need none."""
 
 
 def unbounded(learner, table):
-    """For learners whose stop does not depend on their index."""
+    """The default `bound`, for learners whose index does not decide when exploration stops."""
     return np.inf
 
 
@@ -44,21 +44,21 @@ plan_of, pay_of, bound_of = method("plan", nothing_to_plan), method("pay", nothi
 
 @loop
 def plan(table, learner):
-    """Brings the index up to date."""
+    """Updates the index, called from Python."""
     plan_of(learner, table)
 
 
 @loop
 def bound(table, learner):
-    """What exploration stops by, as the index stands."""
+    """The value that decides when exploration stops, called from Python."""
     return bound_of(learner, table)
 
 
 @allocates
 def learn(table, learner, states, actions, payments):
-    """Learns from episodes that were played elsewhere: states (B, H+1), actions (B, H), payments (B, H) or, if unused, (1, H).
+    """Records episodes that were played elsewhere, and learns from them. Needs room in the table for all of them.
 
-    Needs room in the table for all of them.
+    `states` is (B, H+1), `actions` (B, H), and `payments`, the rewards, (B, H), or (1, H) if they are not used.
     """
     nodes = np.empty(states.shape[1], np.uint32)
     for b in range(len(states)):
@@ -70,11 +70,12 @@ def learn(table, learner, states, actions, payments):
 
 @loop
 def run(model, table, learner, seed_key, rng, episodes, goal, nodes, actions, payments, states, policies):
-    """Plays and learns from `episodes` more episodes, fewer if the bound is at most `goal` before or the table is full.
+    """Plays `episodes` more episodes and learns from each; returns the number of episodes.
 
-    Returns the number of episodes done. Each is played with the greedy policy of what the episodes before it left. nodes (H+1),
-    actions (1 or B, H) and payments (H) are room to work in. Episodes are written down where there are rows for them: their
-    states (B, H+1) with their actions (B, H), and their policies (B, H, S).
+    It stops earlier when the learner's bound is at most `goal`, or the table is full. Each episode is played with the greedy
+    policy of the index after the previous one. nodes (H+1), actions (1 or B, H) and payments (H) are scratch space. The first
+    episodes are written into states (B, H+1) with their actions (B, H), and into policies (B, H, S), as far as these arrays have
+    rows.
     """
     A, used = learner.n_actions, table.used
     for done in range(episodes):

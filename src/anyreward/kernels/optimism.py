@@ -168,7 +168,7 @@ def refresh(table, greedy, indices, rows, problem, rule):
 
 
 class OptimisticLearner(NamedTuple):
-    """An optimistic index with the formulas of its algorithm, as a learner for `loop`."""
+    """An optimistic index with the formulas of its algorithm: a learner for `loop`."""
 
     index: Greedy
     prior: np.ndarray  # (H', S, A) float64, or empty

@@ -52,7 +52,7 @@ def doubled(n, started, nodes, actions, A):
 
 
 class PhasedLearner(NamedTuple):
-    """Both values of one known reward, computed anew when a phase begins, as a learner for `loop`."""
+    """Upper and lower values of one known reward, recomputed when a phase begins: a learner for `loop`."""
 
     index: Sides
     prior: np.ndarray  # (H', S, A) float64: the reward
@@ -61,7 +61,7 @@ class PhasedLearner(NamedTuple):
     constants: Constants
     balls: Any  # the algorithm's named tuple with the method radius(n, log_t)
     started: np.ndarray  # (N * A,) int64: the count of every row when the phase began
-    g: np.ndarray  # (S,) float64: room for the search in a ball
+    g: np.ndarray  # (S,) float64: scratch space for the search in a ball
 
     def take_in(self, table, nodes, actions, payments, met):
         if doubled(table.n, self.started, nodes, actions, self.n_actions):

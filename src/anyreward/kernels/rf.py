@@ -166,7 +166,7 @@ def plan(table, rows, greedy, rule):
 
 
 class ErrorLearner(NamedTuple):
-    """An error index with its schedule, as a learner for `loop`."""
+    """An error index with its schedule of updates: a learner for `loop`."""
 
     index: Greedy
     prior: np.ndarray  # empty
