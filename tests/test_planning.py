@@ -92,7 +92,7 @@ def test_rewards_of_all_shapes():
         ([0.0, np.nan, 0.5], r"reward\[1\] is nan: it has to be a finite number"),
         ([0.0, np.inf, 0.5], r"reward\[1\] is inf: it has to be a finite number"),
         (lambda h, s, a: 2.0 * (h == 1), r"reward\[1, 0, 0\] is 2, outside"),
-        ("one", "the name 'one', which means nothing"),
+        ("one", "the unknown name 'one'"),
         ({"a": 1}, "reward"),
         ([[0.0], [1.0, 2.0], [1.0]], "reward is a list"),
     ],

@@ -28,7 +28,7 @@ def check_writable(path: Path, folder: bool = False) -> Path:
             missing = target.parent if path.is_symlink() else path.parent
             raise ValueError(f"{path} cannot be written: there is no folder {missing}.")
         if target.is_symlink():
-            raise ValueError(f"{path} cannot be written: it is a link that leads back to itself.")
+            raise ValueError(f"{path} cannot be written: it is a symbolic link that points to itself.")
         mode = target.stat().st_mode if target.exists() else None
     except OSError as problem:
         raise ValueError(f"{str(path)[:200]} cannot be written: {reason(problem)}.") from None
@@ -129,7 +129,7 @@ def _locked(name: Path, path: Path) -> int:
             os.close(lock)
             raise
         os.close(lock)
-    raise ValueError(f"{path} is being written by other processes, one after the other: choose another name.")
+    raise ValueError(f"{path} is being written by one process after another: choose another name.")
 
 
 def _holder(name: Path) -> str:
@@ -229,11 +229,11 @@ def read_file(path: Path, most: int, needed: str, begins: bytes = b"") -> bytes:
         finally:
             os.close(number)
     except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"{path} is not there: {needed}.") from None
+        raise ValueError(f"{path} does not exist: {needed}.") from None
     except OSError as problem:
         raise ValueError(f"{str(path)[:200]} cannot be read: {reason(problem)}.") from None
     except MemoryError:
-        raise ValueError(f"{path} is larger than there is memory for it.") from None
+        raise ValueError(f"{path} does not fit into memory.") from None
     if content[: len(begins)] == begins and about.st_size > most:
-        raise ValueError(f"{path} is larger than {most / 2**20:g} MiB, which is more than such a file may have.")
+        raise ValueError(f"{path} is larger than {most / 2**20:g} MiB, the largest size that is read.")
     return content

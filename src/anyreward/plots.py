@@ -65,7 +65,7 @@ def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
     bars = padded.reshape(-1, size).max(axis=1)
     top = max(bars.max(), 1.0)
     line = "".join(STEPS[int(x / top * (len(STEPS) - 1))] if x > 0 else " " for x in bars)
-    each = "a bar for each state" if size == 1 else f"a bar for every {size} states, the most visited of them"
+    each = "one bar for each state" if size == 1 else f"one bar for the most visited of every {size} states"
     return [line, f"{each}; highest: {int(top):,} visits"]
 
 
@@ -132,7 +132,7 @@ def draw(atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = 
     axes[1].loglog([max(1, atlas.episodes)], [max(atlas.certificate.epsilon, 1e-12)], "o", color=BLUE)
     if atlas.certificate.target is not None:
         axes[1].axhline(atlas.certificate.target, color=GREY, linestyle=":")
-    axes[1].set(xlabel="episodes", ylabel="certified ε", title="What is certified")
+    axes[1].set(xlabel="episodes", ylabel="certified ε", title="Certified accuracy")
     axes[1].grid(alpha=0.3)
     if plan is not None and shape is not None:
         axes[2].imshow(np.log10(np.maximum(visits[: shape[0] * shape[1]].reshape(shape), 0.5)), cmap="Blues", alpha=0.35)
@@ -188,9 +188,9 @@ def save_report(path: Path, atlas: Atlas, plan: Plan, reward: str, grid: tuple[i
         ("value in the empirical model", f"{plan.value:.6g}"),
         ("true value of the plan", f"at least {down(plan.lower, 6)}"),
         ("true optimum", f"at most {up(plan.upper, 6)}"),
-        ("how far from optimal it can be", up(plan.regret_bound, 6)),
+        ("largest possible distance from the optimum", up(plan.regret_bound, 6)),
         ("probability", f"at least {certain(plan.delta)}"),
-        ("assumes", "; ".join(plan.assumptions) or "nothing but that the process is Markov"),
+        ("assumes", "; ".join(plan.assumptions) or "only the Markov property"),
         ("certificate of the atlas", str(atlas.certificate)),
         ("explored", f"{atlas.source.get('env', 'counts')} with {atlas.source.get('algorithm', 'other data')}"),
     ]
@@ -211,7 +211,7 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72re
 th {{ text-align: left; padding-right: 1rem; font-weight: 600; vertical-align: top }} img {{ max-width: 100% }}
 .policy {{ overflow-x: auto; font-size: 12px }} .policy td, .policy th {{ padding: 1px 6px; text-align: right }}
 </style></head><body>
-<h1>A plan and what is certain about it</h1>
+<h1>A plan and its certified bounds</h1>
 <p>With probability at least {certain(plan.delta)}, the true value of this plan lies in
 <strong>{interval(plan.lower, plan.upper, 6)}</strong>, and so does the optimum.</p>
 <table>{table}</table>

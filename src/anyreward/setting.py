@@ -175,7 +175,7 @@ class Setting:
         if self.hidden_masks:
             said.append("which actions are legal depends on the state alone")
         if self.terminal == "state":
-            said.append("a state in which an episode ended once always ends it")
+            said.append("a state in which an episode terminated once always terminates it")
         return (*said, *self.assumed)
 
     @cached_property

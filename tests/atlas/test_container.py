@@ -337,7 +337,7 @@ def test_what_is_not_a_file_is_refused_at_once(tmp_path):
     for path, what in (
         (tmp_path, "it is a folder, not a file"),
         (tmp_path / "pipe", "it is a pipe or a device, not a file"),
-        (tmp_path / "nothing", "is not there: an atlas file is needed"),
+        (tmp_path / "nothing", "does not exist: an atlas file is needed"),
         (Path("/dev/zero"), "it is a pipe or a device, not a file"),
     ):
         with pytest.raises(ValueError, match=what):

@@ -62,7 +62,7 @@ def test_a_state_that_ended_in_one_run_and_went_on_in_another_is_not_merged():
         for seed, process in enumerate((ends, goes_on))
     ]
     for left, right in (parts, parts[::-1]):
-        with pytest.raises(ValueError, match="disagree on whether episodes go on from state 1"):
+        with pytest.raises(ValueError, match="in one of them state 1 is terminal"):
             left.merge(right, same_environment=True)
 
 

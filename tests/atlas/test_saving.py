@@ -226,7 +226,7 @@ def test_a_newer_format_is_named(tmp_path, written):
 
 def test_foreign_files_are_refused(tmp_path):
     path = tmp_path / "other.parquet"
-    with pytest.raises(ValueError, match="is not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         ar.load(path)
     with pytest.raises(ValueError, match="it is a folder"):
         ar.load(tmp_path)

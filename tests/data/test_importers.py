@@ -270,14 +270,14 @@ def test_only_the_first_steps_count():
     counts = ar.Counts.from_minari(made, 3)
     expected = np.array([[0, 1, 2, S], [0, 1, S, S], [0, 3, 3, 3]]), np.array([[0, 1, 0], [0, 1, 0], [1, 1, 1]])
     assert counts == ar.Counts.from_episodes(*expected, counts.setting)
-    with pytest.raises(ValueError, match=r"episode 2 of the dataset was cut off after 5 steps, before the horizon of 6"):
+    with pytest.raises(ValueError, match=r"episode 2 of the dataset was truncated after 5 steps, before the horizon of 6"):
         ar.Counts.from_minari(made, 6)
 
 
 def test_an_episode_that_is_cut_off_too_early_is_refused():
     made = dataset([([0, 1, 2, 3], [0, 1, 0], False), ([0, 1], [0], False)])
     assert ar.Counts.from_minari(made, 1).episodes == 2
-    with pytest.raises(ValueError, match=r"episode 1 .* cut off after 1 steps") as caught:
+    with pytest.raises(ValueError, match=r"episode 1 .* truncated after 1 steps") as caught:
         ar.Counts.from_minari(made, 2)
     assert "\n" not in str(caught.value)
 

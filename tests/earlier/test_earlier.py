@@ -15,9 +15,9 @@ EARLIER = Path(__file__).parent
 SAID = {
     "chain.atlas": [],
     "chain-paper.atlas": [],
-    "masked.atlas": ["legal in states that were never met", "own reward"],
-    "masked-one-reward.atlas": ["legal in states that were never met", "void", "own reward"],
-    "ends-paid-pooled.atlas": ["always ends it", "pooled over the steps", "own reward"],
+    "masked.atlas": ["legal in unvisited states", "own reward"],
+    "masked-one-reward.atlas": ["legal in unvisited states", "void", "own reward"],
+    "ends-paid-pooled.atlas": ["always terminates it", "pooled over the steps", "own reward"],
     "paid.atlas": ["own reward"],
 }
 
@@ -39,7 +39,7 @@ def test_files_of_earlier_versions_are_read_and_say_what_they_no_longer_promise(
         assert not atlas.certificate.met
         assert "says nothing" in str(atlas.certificate)
     if name.startswith("ends"):
-        assert "always ends it" in str(atlas.certificate)
+        assert "always terminates it" in str(atlas.certificate)
         with pytest.raises(ValueError, match="pooled over the steps"):
             atlas.plan("own")
         assert atlas.plan("own", stationary_rewards=True).lower >= 0

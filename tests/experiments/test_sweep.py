@@ -237,7 +237,7 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path, text):
     (tmp_path / "sweep.toml").write_text(text)
     with pytest.raises(ValueError, match="not a readable TOML file"):
         sweep.load_config(tmp_path / "sweep.toml")
-    with pytest.raises(ValueError, match="is not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         sweep.load_config(tmp_path / "nothing.toml")
 
 
@@ -255,15 +255,15 @@ DATE = datetime.date(2026, 1, 1)
         ({"environments": [{"name": "double-chain", "length": DATE}]}, "length of double-chain is datetime.date"),
         ({"environments": [{"name": "double-chain", "length": "long"}]}, "length of double-chain is 'long'"),
         ({"environments": [{"name": "double-chain", "length": True}]}, "length of double-chain is True"),
-        ({"environments": [{"name": "double-chain", "length": 10**12}]}, "entries of transitions"),
+        ({"environments": [{"name": "double-chain", "length": 10**12}]}, "transition table"),
         ({"environments": [{"name": "double-chain", "fail_prob": float("nan")}]}, "fail_prob of double-chain is nan"),
         ({"environments": [{"name": "double-chain", "fail_prob": {"a": 1}}]}, "fail_prob of double-chain is"),
         ({"environments": [{"name": "double-chain", "variant": 3}]}, "variant of double-chain is 3"),
         ({"environments": [{"name": "grid-world", "start": [1]}]}, "start of grid-world is"),
         ({"environments": [{"name": "grid-world", "start": [1.5, 2]}]}, "start of grid-world is"),
         ({"environments": [{"name": "garnet"}]}, "n_states"),
-        ({"environments": [{"name": "garnet", "n_states": 10**6, "n_actions": 2, "branching": 2}]}, "entries of transitions"),
-        ({"environments": [{"name": "inventory", "capacity": 10**5}]}, "entries of transitions"),
+        ({"environments": [{"name": "garnet", "n_states": 10**6, "n_actions": 2, "branching": 2}]}, "transition table"),
+        ({"environments": [{"name": "inventory", "capacity": 10**5}]}, "transition table"),
         *(({"parameters": value}, "parameters of the sweep are") for value in (3, "x", DATE)),
         *(
             ({"parameters": {"horizon": 4, "max_episodes": 5, key: [good, value]}}, f"{key} is")

@@ -94,7 +94,7 @@ def test_rewards_that_differ_between_steps_beyond_chance_are_not_taken_for_alike
     late = Process(np.full((2, 1, 2), 0.5), pay=lambda h, s, a, n, rng: float(h >= 2))
     atlas = ar.explore(late, 4, max_episodes=400)
     for rewards in ("random", "deterministic"):
-        with pytest.raises(ValueError, match="different"):
+        with pytest.raises(ValueError, match="depends on the step"):
             atlas.plan("own", rewards=rewards, stationary_rewards=True)
     assert atlas.plan("own").upper >= 2.0
     fair = ar.explore(
@@ -151,7 +151,7 @@ def test_texts_from_outside_do_not_reach_the_terminal_or_a_spreadsheet_as_comman
         odd = ar.explore(MDP, H, max_episodes=5)
         odd.source[name] = value
         odd.save(tmp_path / "odd.atlas")
-        with pytest.raises(ValueError, match="what it says of its origin is damaged"):
+        with pytest.raises(ValueError, match="the description of its origin is damaged"):
             ar.load(tmp_path / "odd.atlas")
     atlas.source["labels"] = ["=cmd|' /C calc'!A0", "", "-3", "@x\x1b"]
     atlas.save(tmp_path / "it.atlas")

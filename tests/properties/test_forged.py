@@ -156,7 +156,7 @@ def test_a_format_is_a_whole_number(tmp_path, number):
     path = tmp_path / "it.atlas"
     ar.explore("double-chain", 3, max_episodes=5).save(path)
     forged(path, lambda columns, about, arrays: about.update(format=number))
-    with pytest.raises(ValueError, match="does not say its format"):
+    with pytest.raises(ValueError, match="does not name its format"):
         ar.load(path)
 
 

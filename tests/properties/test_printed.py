@@ -48,7 +48,7 @@ ASSUMED = {  # how to explore so that something is assumed, and the sentence abo
         Tabular(transitions(S, A), mask=MASK), 4, max_episodes=30, action_masks=MASK), "state == 1"),
     "every action is legal everywhere": (lambda: ar.explore(
         Tabular(transitions(S, A)), 4, max_episodes=30, action_masks="none"), "state == 1"),
-    "a state in which an episode ended once always ends it": (lambda: ar.explore(
+    "a state in which an episode terminated once always terminates it": (lambda: ar.explore(
         Tabular(transitions(S, A), ends=(3,)), 4, max_episodes=30, terminal="state"), "state == 1"),
     "there are at most 9 different observations": (lambda: ar.explore(
         Tabular(transitions(S, A)), 4, max_episodes=30, max_states=9), "state == 1"),

@@ -174,7 +174,7 @@ def test_what_names_no_reward_file_is_returned_unchanged(source):
 def test_files_that_cannot_be_opened(ending, tmp_path):
     (tmp_path / f"folder{ending}").mkdir()
     for name, says in (
-        ("nowhere", "is not there"),
+        ("nowhere", "does not exist"),
         ("folder", "cannot be read"),
         ("x" * 300, "cannot be read"),
         ("\x00", "cannot be read"),

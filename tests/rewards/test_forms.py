@@ -207,7 +207,7 @@ def test_one_reward_on_arrival_is_identified(bounds):
         ("state = 3", "not an expression"),
         ("state", r"reward\[0, 2, 0\] is 2, outside"),
         ("next - 1", r"reward\[0, 0, 0, 0\] is -1, outside"),
-        ("nowhere.csv", r"nowhere\.csv is not there"),
+        ("nowhere.csv", r"nowhere\.csv does not exist"),
         (b"state == 3", "reward is a bytes"),
     ],
 )

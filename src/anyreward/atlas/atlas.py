@@ -212,7 +212,7 @@ class Atlas:
             return self.plan_own(reward_range, cautious, "random" if rewards is None else rewards, stationary_rewards)
         if rewards is not None or stationary_rewards:
             raise ValueError(
-                "rewards and stationary_rewards are for 'own', the environment's reward; of yours there is nothing to assume."
+                "rewards and stationary_rewards are only for the reward 'own': leave them out for a reward that you give."
             )
         reward_range = (0.0, 1.0) if reward_range is None else reward_range
         r, slack, error, lowest, highest = self._units(reward, reward_range)
@@ -273,15 +273,15 @@ class Atlas:
         """
         stationary_rewards = truth(stationary_rewards, "stationary_rewards")
         if self.paid is None or not len(self.paid):
-            raise ValueError("this atlas has no rewards of its own: explore an environment that pays some, or give a reward.")
+            raise ValueError("this atlas has no observed rewards: explore an environment that pays rewards, or give a reward.")
         if rewards not in REWARDS:
             raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         low, high = checked_range((0.0, 1.0) if reward_range is None else reward_range)
         seen = self.paid.range
         if not low <= seen[0] <= seen[1] <= high:
             raise ValueError(
-                f"rewards from {seen[0]:g} to {seen[1]:g} were paid, outside [{low:g}, {high:g}]: "
-                "pass reward_range=(lowest, highest), what the environment can pay."
+                f"the environment paid rewards from {seen[0]:g} to {seen[1]:g}, outside [{low:g}, {high:g}]: "
+                "pass reward_range=(lowest, highest), the range of what it can pay."
             )
         if self.paid.pooled and not stationary_rewards:
             raise ValueError(
@@ -295,8 +295,8 @@ class Atlas:
             if against is not None:
                 h, s, a, s_next = against
                 raise ValueError(
-                    f"rewards is 'deterministic', but from state {s} with action {a} to {s_next} different rewards were paid "
-                    f"(among others at step {h}): leave it out"
+                    f"rewards is 'deterministic', but the transition from state {s} with action {a} to {s_next} "
+                    f"paid different rewards (for example at step {h}): pass rewards='random'"
                     + (", or leave out stationary_rewards." if stationary_rewards and self.paid.contradiction() is None else ".")
                 )
             assumed.append("the same transition always pays the same" + ("" if stationary_rewards else " at the same step"))
@@ -306,8 +306,8 @@ class Atlas:
         drift = self.paid.drift(setting, (low, high)) if stationary_rewards and not self.paid.pooled else None
         if drift is not None:
             raise ValueError(
-                f"stationary_rewards is True, but going from state {drift[0]} with action {drift[1]} to {drift[2]} pays "
-                "differently at different steps, beyond chance (1 in a million): leave it out."
+                f"stationary_rewards is True, but the mean reward of going from state {drift[0]} with action {drift[1]} "
+                f"to {drift[2]} depends on the step (false-alarm probability 1 in a million): leave it out."
             )
         if stationary_rewards:
             assumed.append("rewards do not depend on the step")
@@ -367,7 +367,7 @@ class Atlas:
             All such intervals, for all policies and rewards, hold at once on the certificate's event (see `Plan`).
         """
         if isinstance(reward, str) and reward == OWN:
-            raise ValueError("evaluate does not take 'own': plan('own') gives an interval for its own policy.")
+            raise ValueError("evaluate does not take the reward 'own': plan('own') gives bounds for its policy.")
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting, robust = self._model, self.counts.setting, self._robust(r)
         S, N = setting.n_states, setting.n_outcomes
@@ -459,17 +459,17 @@ class Atlas:
         names = [atlas.source.get("env", "data of unknown origin") for atlas in (self, other)]
         if None not in prints and prints[0] != prints[1]:
             raise ValueError(
-                f"these atlases are of different environments, {names[0]} and {names[1]} (by their fingerprints): merged, they "
-                "would certify neither."
+                f"these atlases are of different environments, {names[0]} and {names[1]} (their fingerprints "
+                "differ): they cannot be merged."
             )
         if None in prints and not same_environment:
             unknown = names[prints.index(None)]
             raise ValueError(
-                f"whether these atlases are of the same environment cannot be told: {unknown} has no fingerprint. "
-                "If you know that it is the same, say so: a.merge(b, same_environment=True), or --same-environment."
+                f"it cannot be verified that these atlases are of the same environment: {unknown} has no fingerprint. "
+                "If you know that it is the same, call a.merge(b, same_environment=True), or pass --same-environment."
             )
         if self.source.get("labels") != other.source.get("labels"):
-            raise ValueError("these atlases numbered their states differently as they appeared: they cannot be merged.")
+            raise ValueError("these atlases cannot be merged: their states appeared, and were numbered, in different orders.")
         counts = self.counts + other.counts
         target = mine.target if mine.target == theirs.target else None
         certificate = certify(counts, mine.delta, mine.bounds, target, **mine.options)

@@ -91,14 +91,14 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, n
         raise ValueError(f"{path} is damaged, its checksum is wrong: restore it from a copy.")
     begin = footer - SEAL.size - blob_size - text_size
     if begin < 4:
-        raise ValueError(f"{path} does not hold a valid atlas: it is shorter than it says.")
+        raise ValueError(f"{path} does not hold a valid atlas: it is shorter than its seal says.")
     try:
         said = json.loads(content[begin : begin + text_size])
         about, arrays = said["about"], _arrays(memoryview(content)[begin + text_size : footer - SEAL.size], said["arrays"])
         if not isinstance(about, dict):
             raise TypeError
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, MemoryError, OverflowError):
-        raise ValueError(f"{path} does not hold a valid atlas: its contents are not described as anyreward does.") from None
+        raise ValueError(f"{path} does not hold a valid atlas: the description of its contents cannot be read.") from None
     columns = {name.removeprefix("column."): array for name, array in arrays.items() if name.startswith("column.")}
     return columns, about, {name: array for name, array in arrays.items() if not name.startswith("column.")}
 

@@ -84,7 +84,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
     columns, about, arrays = container.read(path)
     try:
         if type(about["format"]) is not int or about["format"] < 1:
-            raise ValueError("it does not say its format.")
+            raise ValueError("it does not name its format.")
         if about["format"] > FORMAT:
             raise ValueError(f"it has format {about['format']}; this anyreward reads up to {FORMAT}: install a newer one.")
         if about["format"] < FORMAT and NEW & set(about):
@@ -95,9 +95,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         cells = max((setting.horizon + 1) * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
         work = setting.horizon * len(columns["count"]) if setting.stationary else 0  # of one backward pass over all steps
         if max(cells, 4 * work) > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
-            raise ValueError(
-                f"{setting.horizon} steps of {setting.n_outcomes} states are more than a file of this size may ask for."
-            )
+            raise ValueError(f"{setting.horizon} steps with {setting.n_outcomes} states are too many for a file of this size.")
         if any(columns[name].ndim != 1 or columns[name].dtype.kind != "i" for name in COLUMNS):
             raise ValueError("its counts are not columns of whole numbers.")
         known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
@@ -108,10 +106,10 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         history = tuple((int(t), float(e)) for t, e in about["history"])
         times = [-1, *(t for t, _ in history)]
         if any(a >= b for a, b in pairwise(times)) or times[-1] > counts.episodes:
-            raise ValueError("its history is not that of these counts.")
+            raise ValueError("its history does not match its counts.")
         policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
         if counts.digest() != certificate.digest:
-            raise ValueError("its counts are not those that were certified.")
+            raise ValueError("its counts do not match its certificate.")
         reward = reward_from(arrays, setting)
         if policy is not None:
             policy = checked_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
@@ -160,25 +158,24 @@ def from_older(counts: Counts, certificate: Certificate, paid: Paid | None) -> t
     if len(stays):
         setting = replace(setting, terminal="state")
         news.append(
-            "it assumes that a state in which an episode ended once always ends it, which its certificate did not say; "
-            "it is printed now."
+            "it assumes that a state in which an episode terminated once always terminates it; its certificate did not say so, "
+            "and prints it now."
         )
     if len(counts.illegal):
         setting = replace(setting, hidden_masks=True)
         met = np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
         pairs = np.setdiff1d((met[:, None] * A + np.arange(A)).reshape(-1), known[:, 0])
         known = np.concatenate([known, np.column_stack([pairs, np.zeros_like(pairs)])])
-        news.append(
-            "it took every action to be legal in states that were never met; plans and intervals allow for any legal set now."
-        )
+        news.append("it took every action to be legal in unvisited states; plans now allow for any set of legal actions there.")
         if not certificate.every_reward:
             certificate = replace(certificate, epsilon=certificate.largest, met=False)
             news.append("its certificate for one reward is void for that reason: identify the policy again.")
     if paid is not None and paid.pooled:
-        news.append("its rewards were pooled over the steps; a plan for them needs stationary_rewards=True, if that is true.")
+        news.append("its observed rewards were pooled over the steps; a plan for them needs stationary_rewards=True.")
     if paid is not None and len(paid):
         news.append(
-            "plans for its own reward took rewards that were always the same for deterministic; say so, or they are random."
+            "plans for its own reward took rewards that never varied for deterministic; "
+            "now pass rewards='deterministic' if you know that they are."
         )
     if setting is not counts.setting:
         counts = Counts.from_columns(setting, columns, known, counts.runs)
@@ -191,7 +188,9 @@ def from_older(counts: Counts, certificate: Certificate, paid: Paid | None) -> t
 def in_words(problem: Exception) -> str:
     """The reason why a file is refused: the sentence of our own error, or a general one if Python raised another exception."""
     text = str(problem)
-    return text if isinstance(problem, ValueError) and text.endswith(".") else "what it says does not fit together."
+    return (
+        text if isinstance(problem, ValueError) and text.endswith(".") else "its contents are incomplete or do not fit together."
+    )
 
 
 def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
@@ -222,14 +221,14 @@ def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray |
 def checked_runs(runs: Any) -> tuple[str, ...]:
     """Identifiers of runs from a file."""
     if not isinstance(runs, list) or not all(isinstance(run, str) and len(run) <= 200 for run in runs):
-        raise ValueError("its marks of runs are damaged.")
+        raise ValueError("its run identifiers are damaged.")
     return tuple(runs)
 
 
 def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
     """The description of how an atlas was explored, from a file. Raises if an entry that is used somewhere has a wrong type."""
     if not isinstance(source, dict):
-        raise ValueError("what it says of its origin is damaged.")
+        raise ValueError("the description of its origin is damaged.")
     texts = {name: source[name] for name in ("env", "algorithm", "fingerprint", "arrows") if source.get(name) is not None}
     lists = {name: source[name] for name in ("labels", "alarms") if name in source}
     grid, own = source.get("grid"), source.get("own", {})
@@ -243,5 +242,5 @@ def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
         whole = isinstance(grid, list) and len(grid) == 2 and all(type(n) is int and n > 0 for n in grid)
         right = right and whole and grid[0] * grid[1] <= setting.n_states
     if not right or not all(isinstance(part, dict) for part in source.get("merged", [])):
-        raise ValueError("what it says of its origin is damaged.")
+        raise ValueError("the description of its origin is damaged.")
     return dict(source)

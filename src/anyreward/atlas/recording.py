@@ -64,7 +64,7 @@ class Recording(NamedTuple):
         mine, theirs = again.columns(), counts.columns()
         same = all(np.array_equal(mine[name], theirs[name]) for name in COLUMNS)
         if not same or not np.allclose(mine.get("evidence", 0.0), theirs.get("evidence", 0.0), rtol=1e-9, atol=1e-9):
-            raise ValueError("its counts are not those of its recording.")
+            raise ValueError("its counts do not match its recording.")
 
     def check_paid(self, paid: Paid, setting: Setting) -> None:
         """Raises if these observed rewards are not those of the recorded episodes."""
@@ -75,4 +75,4 @@ class Recording(NamedTuple):
                 again.add(0 if paid.pooled else h, s, a, s_next, float(self.rewards[b, h]))
         mine, theirs = again._table, paid._table
         if mine.keys() != theirs.keys() or any(not np.allclose(mine[key], theirs[key], rtol=1e-9, atol=1e-12) for key in mine):
-            raise ValueError("the table of observed rewards is not that of its recording.")
+            raise ValueError("its observed rewards do not match its recording.")

@@ -192,12 +192,12 @@ class TightBound:
         """Raises if a state-action pair has more than `max_successors` observed successors."""
         K = self.max_successors
         if K is not None and counts.widest_pair > K:
-            raise ValueError(f"max_successors is {K} but a pair with {counts.widest_pair} successors was seen: it is not true.")
+            raise ValueError(f"max_successors is {K}, but a pair has {counts.widest_pair} observed successors: leave it out.")
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
         """The assumption about `max_successors`, if there is one."""
         K = self.max_successors
-        apart = ", where to go on from a state and to end there are two" if setting.terminal == "outcome" else ""
+        apart = ", where continuing from a state and terminating there count as two" if setting.terminal == "outcome" else ""
         return () if K is None else (f"no state and action have more than {K} successor{'s' if K > 1 else ''}{apart}",)
 
     def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -274,7 +274,7 @@ def as_bound(bounds: str | Bound, **options: Any) -> Bound:
         if options:
             name, value = next(iter(options.items()))
             kind = type(bounds).__name__
-            raise ValueError(f"{name} is given beside a bound that is made already: write bounds={kind}({name}={shown(value)}).")
+            raise ValueError(f"{name} cannot be given together with a bound object: write bounds={kind}({name}={shown(value)}).")
         return bounds
     if bounds not in BOUNDS:
         raise ValueError(f"bounds is {shown(bounds)}: it has to be one of {', '.join(map(repr, BOUNDS))}.")

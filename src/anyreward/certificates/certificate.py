@@ -148,7 +148,10 @@ class Certificate:
             if self.episodes != counts.episodes or self.reward_range != (0.0, 1.0) or self.met > reached:
                 return False
             if reward is None or self.reward == OBSERVED:
-                raise ValueError("this certificate is about one reward: it is checked with that reward, if it was known.")
+                raise ValueError(
+                    "this certificate is about one reward: pass that reward to check it. "
+                    "A certificate about observed rewards cannot be checked."
+                )
             setting = self.setting
             reward = reward_of_setting(reward, setting)
             if fingerprint(reward) != self.reward:

@@ -118,7 +118,7 @@ class Counts:
             # Actions that the setting lists as illegal stay illegal: no policy uses them, even if the state is terminal.
             given = {a for x, a in self.setting.illegal_actions if x == s}
             if set(np.flatnonzero(self._marks()[s] == kernels.table.ILLEGAL).tolist()) - given:
-                raise ValueError(f"state {s} was declared to have illegal actions, so episodes go on from there.")
+                raise ValueError(f"state {s} has declared illegal actions, so it cannot be declared absorbing.")
             rows.append([kernels.table.ILLEGAL if a in given else kernels.table.STAYS for a in range(self.setting.n_actions)])
             self._check_state(s, np.array(rows[-1], np.uint8))
         self._note(chosen, np.array(rows, np.uint8).reshape(len(chosen), -1))
@@ -147,11 +147,11 @@ class Counts:
         before = self._marks()[state]
         if (before == kernels.table.STAYS).any():
             if forbidden:
-                raise ValueError(f"state {state} is known never to be left: no action is illegal there.")
+                raise ValueError(f"state {state} is absorbing: no action can be declared illegal there.")
             return
         settled = self.setting.hidden_masks and not (before == kernels.table.UNSURE).any()
         if (settled and (before != row).any()) or ((before == kernels.table.ILLEGAL) & (row == 0)).any():
-            raise ValueError(f"the illegal actions of state {state} were declared before, and differently: they cannot change.")
+            raise ValueError(f"the illegal actions of state {state} were declared differently before: they cannot change.")
         self._check_state(state, row)
         self._note([state], row)
 
@@ -341,7 +341,7 @@ class Counts:
         if left.any():
             raise ValueError(f"row {int(left.argmax())} of the counts leaves a state that the setting says is absorbing.")
         if (flows[start, 3] >= setting.n_states).any():
-            raise ValueError("an episode starts where episodes end.")
+            raise ValueError(f"an initial state of the counts is out of range: it has to be from 0 to {setting.n_states - 1}.")
         if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
             raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
         evidence = np.ascontiguousarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
@@ -595,7 +595,7 @@ class Counts:
         A, hidden = self.setting.n_actions, self.setting.hidden_masks
         size = self.setting.n_outcomes * A
         if ((known < [0, 0 if hidden else 1]) | (known > [size - 1, 2])).any():
-            raise ValueError("what it says of known pairs is damaged.")
+            raise ValueError("its declarations about state-action pairs are damaged.")
         before, marks = self._marks().reshape(-1), self._marks().reshape(-1).copy()
         marks[known[:, 0]] = known[:, 1]
         taken_back = (before != marks) & (before != self._fresh_marks().reshape(-1))
@@ -604,7 +604,7 @@ class Counts:
         stays = rows == kernels.table.STAYS
         part |= stays.any(axis=1) & ~(stays | (rows == kernels.table.ILLEGAL)).all(axis=1)
         if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
-            raise ValueError("what it says of known pairs is damaged.")
+            raise ValueError("its declarations about state-action pairs are damaged.")
         before[:] = marks
         self._declarations += 1
 
@@ -668,13 +668,13 @@ class Counts:
             return
         mine, theirs, blank = self._marks(), other._marks(), self._fresh_marks()
         if ((mine != theirs) & (mine != blank) & (theirs != blank)).any():
-            raise ValueError("these counts cannot be added: they disagree on what is known of their states.")
+            raise ValueError("these counts cannot be added: their declarations about states contradict each other.")
         pairs = ((self, other), (other, self)) if self.setting.terminal == "state" else ()
         for one, two in pairs:  # a state that one of them takes for terminal must not have been visited by the other
             ended = np.setdiff1d(one.absorbing_states, two.absorbing_states)
             if two.table.node_of[:, ended].any():
                 s = ended[two.table.node_of[:, ended].any(axis=0).argmax()]
-                raise ValueError(f"these counts cannot be added: they disagree on whether episodes go on from state {s}.")
+                raise ValueError(f"these counts cannot be added: in one of them state {s} is terminal, in the other it is not.")
         mine[...] = np.where(mine == blank, theirs, mine)
         for counts in (self, other):
             self._check_known(np.stack([counts.columns()[name] for name in COLUMNS], axis=1))
@@ -693,8 +693,8 @@ class Counts:
         if unsure.any():
             s = int(states.reshape(-1)[unsure.argmax()])
             raise ValueError(
-                f"state {s} was met, but which of its actions are illegal was never declared: "
-                f"call declare_illegal({s}, [...]) before, with an empty list if all are legal."
+                f"state {s} was visited, but its illegal actions were never declared: "
+                f"call declare_illegal({s}, [...]) first, with an empty list if all actions are legal."
             )
 
     def checked(self, states: ArrayLike, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -739,7 +739,7 @@ def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) ->
         raise ValueError(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing.")
     if (states[:, 0] >= setting.n_states).any():
         b = int((states[:, 0] >= setting.n_states).argmax())
-        raise ValueError(f"episode {b} starts in {states[b, 0]}, which is the end of an episode.")
+        raise ValueError(f"episode {b} starts in {states[b, 0]}: initial states go from 0 to {setting.n_states - 1}.")
     if setting.initial_state is not None and (states[:, 0] != setting.initial_state).any():
         b = int((states[:, 0] != setting.initial_state).argmax())
         raise ValueError(f"episode {b} starts in state {states[b, 0]}, not in the initial_state {setting.initial_state}.")

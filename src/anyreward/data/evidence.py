@@ -36,7 +36,7 @@ def check_evidence(flows: np.ndarray, evidence: np.ndarray, setting: Setting, me
         wrong = _beyond_all(flows[moves], value, setting)
     if wrong >= 0:
         raise ValueError(
-            f"row {int(moves[wrong])} of the counts has evidence {value[wrong]:g}: no order of these transitions gives so much."
+            f"row {int(moves[wrong])} of the counts has evidence {value[wrong]:g}: no order of the data can produce it."
         )
 
 

@@ -120,7 +120,7 @@ def counts_from_minari(
         over = bool(episode.terminations[steps - 1]) if steps else False
         if steps < H and not over:
             raise ValueError(
-                f"episode {b} of the dataset was cut off after {steps} steps, before the horizon of {H}: use a shorter one."
+                f"episode {b} of the dataset was truncated after {steps} steps, before the horizon of {H}: use a shorter horizon."
             )
         for h in range(steps):
             states[b, h] = observations.encode(_at(episode.observations, h))

@@ -23,7 +23,7 @@ TOLERANCE = 1e-9  # how far the sum of given probabilities may be from one; they
 def check_size(entries: int, name: str) -> None:
     """Raises if a transition table would be too large for memory. Call it before the table is filled."""
     if entries > MOST_ENTRIES:
-        raise ValueError(f"{name} would have {entries:,} entries of transitions: at most {MOST_ENTRIES:,} are possible.")
+        raise ValueError(f"{name} would have a transition table of {entries:,} entries: at most {MOST_ENTRIES:,} are possible.")
 
 
 class TabularMDP:
@@ -138,7 +138,7 @@ class TabularMDP:
             return law
         law = np.asarray(initial, dtype=float)
         if law.shape != (self.n_states,):
-            raise ValueError(f"initial has shape {law.shape}: it has to be a state or a distribution over {self.n_states}.")
+            raise ValueError(f"initial has shape {law.shape}: it has to be a state or a distribution, ({self.n_states},).")
         if not np.isfinite(law).all() or (law < 0).any() or abs(law.sum() - 1) > TOLERANCE:
             raise ValueError("initial is not a distribution: its entries have to be non-negative and to sum to one.")
         return law / law.sum()
@@ -314,7 +314,7 @@ class TabularMDP:
         if whole_number(episodes, "episodes") < 0:
             raise ValueError(f"episodes is {episodes}: it cannot be negative.")
         if not isinstance(seed, np.random.Generator | int | np.integer | None):
-            raise ValueError(f"seed is {shown(seed)}: it has to be a whole number, a NumPy generator, or None to draw afresh.")
+            raise ValueError(f"seed is {shown(seed)}: it has to be a whole number, a NumPy generator, or None.")
         states = np.empty((episodes, len(policy) + 1), np.int64)
         actions = np.empty((episodes, len(policy)), np.int64)
         kernels.simulate.rollout(self.model, policy, np.random.default_rng(seed), states, actions)

@@ -86,7 +86,7 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
 def _parse(text: str) -> ast.Expression:
     """The syntax tree of an expression. Raises if the expression is not one, too long or too deeply nested."""
     if len(text) > LONGEST:
-        raise ValueError(f"the reward expression has {len(text)} characters: up to {LONGEST} are read. Give it as a table.")
+        raise ValueError(f"the reward expression has {len(text)} characters, more than {LONGEST}: give it as a table.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python warns about style, such as a missing space in "1if"
@@ -126,7 +126,7 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
             if NAMES.get(name, name) in names:
                 return names[NAMES.get(name, name)]
             known = "state, action, step, next, horizon, states, actions"
-            raise ValueError(f"the reward {shown(text)} has the name {shown(name)}, which means nothing: there are {known}.")
+            raise ValueError(f"the reward {shown(text)} contains the unknown name {shown(name)}: the names are {known}.")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
             return BINARY[type(op)](np.float64(1) * of(left), np.float64(1) * of(right))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -146,14 +146,13 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
             least, function = FUNCTIONS[name]
             if len(args) < least or (least == 1 and len(args) > 1):
                 raise ValueError(
-                    f"the reward {shown(text)} calls {name} with {len(args)} arguments, which is not how many it takes."
+                    f"the reward {shown(text)} calls {name} with {len(args)} arguments: "
+                    f"it takes {'one' if least == 1 else 'at least two'}."
                 )
             first = function(np.float64(1) * of(args[0])) if least == 1 else np.float64(1) * of(args[0])
             # One argument at a time, to save memory.
             return reduce(lambda whole, arg: function(whole, np.float64(1) * of(arg)), args[1:], first)
-    raise ValueError(
-        f"the reward {shown(text)} has a part that rewards cannot have ({type(node).__name__}): write one {EXAMPLE}."
-    )
+    raise ValueError(f"the reward {shown(text)} contains {type(node).__name__}, which is not allowed: write one, {EXAMPLE}.")
 
 
 def _number(number: float, text: str) -> np.float64:
@@ -177,11 +176,11 @@ def _chain(left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr], of: Cal
                 among = np.logical_or(among, here == of(item))
             result = np.logical_and(result, ~np.asarray(among) if isinstance(op, ast.NotIn) else among)
             if right is not rights[-1]:
-                raise ValueError(f"the reward {shown(text)} goes on after 'in (...)': put brackets around it.")
+                raise ValueError(f"the reward {shown(text)} continues after 'in (...)': put brackets around it.")
         elif type(op) in COMPARE:
             there = of(right)
             result = np.logical_and(result, COMPARE[type(op)](here, there))
             here = there
         else:
-            raise ValueError(f"the reward {shown(text)} compares in a way that rewards cannot ({type(op).__name__}).")
+            raise ValueError(f"the reward {shown(text)} contains {type(op).__name__}, which is not allowed.")
     return np.asarray(result).astype(float)

@@ -117,14 +117,14 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
             bad = np.flatnonzero(~((numbers >= 0) & (numbers < sizes[name]) & (numbers == np.floor(numbers))))
             if len(bad):
                 raise ValueError(
-                    f"{path}, entry {bad[0]}: {name} is {numbers[bad[0]]:g}, it has to be one of 0 to {sizes[name] - 1}."
+                    f"{path}, entry {bad[0]}: {name} is {numbers[bad[0]]:g}, it has to be from 0 to {sizes[name] - 1}."
                 )
             numbers = numbers.astype(np.int64)
         table[name] = numbers
     named = [name for name in ("h", "s", "a", "next") if name in table]
     keys = np.stack([table[name] for name in named], axis=1) if named else np.zeros((len(table["reward"]), 0), np.int64)
     if len(np.unique(keys, axis=0)) < len(keys) or (not named and len(keys) > 1):
-        raise ValueError(f"{path} names the same thing twice: each may appear once.")
+        raise ValueError(f"{path} sets the same reward twice: each combination may appear once.")
     if "next" in table:
         return _spread(path, table, setting)
     shape = tuple(sizes[name] if name in table else 1 for name in ("h", "s", "a"))

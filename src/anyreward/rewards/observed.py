@@ -230,7 +230,7 @@ class Paid:
             The absorbing outcomes.
         """
         if {key[1] for key in self._table} & set(stays.tolist()):
-            raise ValueError("the table of observed rewards has some that were paid after an end.")
+            raise ValueError("the table of observed rewards has rewards after a termination.")
         happened = dict(
             zip(
                 zip(*(counts[name].tolist() for name in ("h", "s", "a", "next")), strict=True),
@@ -243,7 +243,7 @@ class Paid:
             where = (0 if pooled else h, *key)
             paid[where] = paid.get(where, 0.0) + entry[0]
         if any(times > happened.get(where, 0) for where, times in paid.items()):
-            raise ValueError("the table of observed rewards is not that of its counts.")
+            raise ValueError("its observed rewards do not match its counts.")
 
     def _merge(self, key: tuple[int, int, int, int], entry: list[float]) -> None:
         """Adds an entry (number, sum, smallest, largest) to that of a transition."""
