@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.rewards.observed import Paid
+from anyreward.rewards.observed import ObservedRewards
 
 from ..helpers.coverage import allowed
 from ..helpers.processes import Process, own_value, value
@@ -236,7 +236,7 @@ def test_the_mean_of_one_law_fails_about_as_often_as_it_may():
     setting = ar.Setting(n_states=1, n_actions=1, horizon=1, initial_state=0)
     counts = ar.Counts.from_episodes([[0, 0]], [[0]], setting)
     for _ in range(runs):
-        paid, draws = Paid(), rng.random(episodes) < 0.3
+        paid, draws = ObservedRewards(), rng.random(episodes) < 0.3
         false = naive = False
         for n, draw in enumerate(draws, 1):
             paid.add(0, 0, 0, 0, float(draw))

@@ -8,7 +8,7 @@ import pytest
 
 import anyreward as ar
 from anyreward import kernels
-from anyreward.rewards.observed import Paid
+from anyreward.rewards.observed import ObservedRewards
 
 from ..helpers.problems import random_mdp
 from ..helpers.tabular import MASK, Tabular, own_truth, transitions
@@ -52,25 +52,25 @@ def test_payments_are_kept_by_step_where_transitions_are_pooled(tmp_path):
 
 
 def test_what_was_paid_may_contradict_what_is_assumed():
-    paid = Paid()
+    paid = ObservedRewards()
     for reward in (0.5, -1.0, 2.0):
         paid.add(0, 1, 0, 2, reward)
     assert paid.range == (-1.0, 2.0)
     assert paid.contradiction() == (0, 1, 0, 2)
-    certain = Paid()
+    certain = ObservedRewards()
     certain.add(0, 1, 0, 2, 0.5)
     certain.add(0, 1, 0, 3, 0.75)
     certain.add(1, 1, 0, 2, 0.25)
     assert certain.range == (0.0, 0.75)  # and 0, which is paid after the end
     assert certain.contradiction() is None
     assert certain.contradiction(stationary_rewards=True) == (1, 1, 0, 2)
-    assert Paid().range == (0.0, 0.0)
+    assert ObservedRewards().range == (0.0, 0.0)
 
 
 def test_means_lie_in_intervals_of_their_own_step_or_of_all():
     """Against the interval for one mean, by hand: 2 of 8 payments at step 0, 1 of 2 at step 1."""
     setting = ar.Setting(n_states=2, n_actions=1, horizon=2)
-    paid = Paid()
+    paid = ObservedRewards()
     for h, rewards in ((0, (1, 1, 0, 0, 0, 0, 0, 0)), (1, (1, 0))):
         for i, reward in enumerate(rewards):
             paid.add(h, 0, 0, i % 2, float(reward))
@@ -99,7 +99,7 @@ def test_means_lie_in_intervals_of_their_own_step_or_of_all():
 
 
 def test_payments_add_up():
-    one, two = Paid(), Paid()
+    one, two = ObservedRewards(), ObservedRewards()
     one.add(0, 1, 0, 2, 3.0)
     two.add(0, 1, 0, 2, 1.0)
     two.add(1, 1, 0, 2, -4.0)
@@ -111,9 +111,9 @@ def test_payments_add_up():
 @pytest.mark.parametrize("damage", [("paid", np.nan), ("payments", -1.0), ("least", 9.0), ("most", np.inf)])
 def test_a_damaged_table_is_refused(damage):
     columns = {"h": [0], "s": [1], "a": [0], "next": [2], "payments": [2.0], "paid": [1.0], "least": [0.0], "most": [1.0]}
-    assert len(Paid.from_columns(columns)) == 1
+    assert len(ObservedRewards.from_columns(columns)) == 1
     with pytest.raises(ValueError, match="damaged"):
-        Paid.from_columns({**columns, damage[0]: [damage[1]]})
+        ObservedRewards.from_columns({**columns, damage[0]: [damage[1]]})
 
 
 @pytest.mark.parametrize("stationary", [False, True])

@@ -20,7 +20,7 @@ from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
 from ..planning import _induct, as_policy
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..rewards.observed import Paid
+from ..rewards.observed import ObservedRewards
 from ..setting import shown, truth
 from ..words import certain, exact, interval
 from .recording import Recording
@@ -131,7 +131,7 @@ class Atlas:
         Identifiers of the separate runs that it contains; merging uses them to refuse counting a run twice.
     policy : ndarray of int, (H, S), or None
         The recommended policy, if the exploration was for one reward.
-    paid : Paid or None
+    paid : ObservedRewards or None
         The rewards that the environment paid, if any.
     recording : Recording or None
         The episodes themselves, if they were recorded.
@@ -147,7 +147,7 @@ class Atlas:
     source: dict[str, Any] = field(default_factory=dict)
     runs: tuple[str, ...] = ()
     policy: np.ndarray | None = None
-    paid: Paid | None = None
+    paid: ObservedRewards | None = None
     recording: Recording | None = None
     recorded: tuple[int, ...] = ()
     reward: np.ndarray | ArrivalReward | None = None

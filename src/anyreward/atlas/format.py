@@ -21,7 +21,7 @@ from ..certificates.certificate import OBSERVED, Certificate, certify
 from ..data.counts import COLUMNS, Counts
 from ..data.tabular import checked_policy
 from ..rewards.forms import ArrivalReward
-from ..rewards.observed import PAID, Paid
+from ..rewards.observed import PAID, ObservedRewards
 from ..setting import Setting
 from . import container
 from .atlas import Atlas, after_ends
@@ -122,9 +122,9 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError("its certificate does not follow from its counts and its reward.")
         paid = None
         if "paid.keys" in arrays:
-            paid = Paid.from_arrays(arrays["paid.keys"], arrays["paid.values"], setting, bool(about["pooled"]))
+            paid = ObservedRewards.from_arrays(arrays["paid.keys"], arrays["paid.values"], setting, bool(about["pooled"]))
         elif set(PAID) <= set(columns):
-            paid = Paid.from_columns(columns, pooled=setting.stationary)
+            paid = ObservedRewards.from_columns(columns, pooled=setting.stationary)
         if paid is not None:
             paid.check(table, setting.stationary, counts.stays())
         recording, recorded = None, tuple(int(n) for n in about.get("recorded", ()))
@@ -150,7 +150,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         raise ValueError(f"{path} does not hold a valid atlas: {in_words(problem)}") from None
 
 
-def from_older(counts: Counts, certificate: Certificate, paid: Paid | None) -> tuple[Counts, Certificate, list[str]]:
+def from_older(counts: Counts, certificate: Certificate, paid: ObservedRewards | None) -> tuple[Counts, Certificate, list[str]]:
     """Brings an atlas of an earlier version (formats 1 and 2) up to date, with sentences on what it no longer promises."""
     setting, columns, news = counts.setting, counts.columns(), []
     known, A = counts.told(), setting.n_actions

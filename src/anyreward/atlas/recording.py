@@ -8,7 +8,7 @@ import numpy as np
 
 from .._checks import checked_array
 from ..data.counts import COLUMNS, Counts
-from ..rewards.observed import Paid
+from ..rewards.observed import ObservedRewards
 from ..setting import Setting
 
 DAMAGED = "its recording is"  # the beginning of error messages about a damaged file
@@ -66,9 +66,9 @@ class Recording(NamedTuple):
         if not same or not np.allclose(mine.get("evidence", 0.0), theirs.get("evidence", 0.0), rtol=1e-9, atol=1e-9):
             raise ValueError("its counts do not match its recording.")
 
-    def check_paid(self, paid: Paid, setting: Setting) -> None:
+    def check_paid(self, paid: ObservedRewards, setting: Setting) -> None:
         """Raises if these observed rewards are not those of the recorded episodes."""
-        again = Paid()
+        again = ObservedRewards()
         for b, n in enumerate(self.lengths.tolist()):
             for h in range(n):
                 s, a, s_next = int(self.states[b, h]), int(self.actions[b, h]), int(self.states[b, h + 1])

@@ -31,7 +31,7 @@ import numpy as np
 from ..data.tabular import TabularMDP
 from ..exploring.forecast import episodes_for
 from ..exploring.progress import is_shown
-from ..rewards.observed import Paid
+from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
 from ..words import console, plain, verbatim
 from .gymnasium import EnvironmentFailure, Gymnasium, GymnasiumEnvironment, checked_mask, in_short, make, time_limit
@@ -358,7 +358,7 @@ class _Play:
     early: int = 0  # episodes that terminated before the horizon
     masked: bool = False
     cut: int | None = None  # steps after which an episode was truncated, before the horizon
-    paid: Paid = field(default_factory=Paid)
+    paid: ObservedRewards = field(default_factory=ObservedRewards)
 
 
 def _play(probe: GymnasiumEnvironment, steps: int, seed: int) -> _Play:

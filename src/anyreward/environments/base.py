@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
-from ..rewards.observed import Paid
+from ..rewards.observed import ObservedRewards
 from ..setting import Setting
 
 
@@ -48,7 +48,7 @@ class Environment(Protocol):
     def state(self) -> dict[str, Any]:
         """What the next episode depends on, as plain JSON."""
 
-    def restore(self, state: dict[str, Any], paid: Paid | None, recording: Recording | None) -> None:
+    def restore(self, state: dict[str, Any], paid: ObservedRewards | None, recording: Recording | None) -> None:
         """Resumes from what `state` gave."""
 
     @property
@@ -56,7 +56,7 @@ class Environment(Protocol):
         """What plans and pictures want to know of it: labels of states, the shape of a grid."""
 
     @property
-    def paid(self) -> Paid | None:
+    def paid(self) -> ObservedRewards | None:
         """What was paid so far, if anything is."""
 
     @property

@@ -33,7 +33,7 @@ from .. import kernels
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
-from ..rewards.observed import Paid
+from ..rewards.observed import ObservedRewards
 from ..setting import TERMINALS, Setting, shown, whole_number
 from ..words import plain
 from .calls import Calls
@@ -153,7 +153,7 @@ class GymnasiumEnvironment:
             assumed=self._assumed,
         )
         self.alarms: list[str] = []  # what an audit said against its assumptions
-        self.paid = Paid()
+        self.paid = ObservedRewards()
         self._record: list[tuple[list[int], list[int], list[float], int]] | None = [] if record else None
         self._ended: set[int] = set()  # states in which episodes ended
         self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal
@@ -351,9 +351,9 @@ class GymnasiumEnvironment:
         rows += [(s * A + a, table.STAYS) for s in self._ended for a in range(A)]
         return np.array(rows, np.int64).reshape(-1, 2)
 
-    def restore(self, state: dict[str, Any], paid: Paid | None, recording: Recording | None) -> None:
+    def restore(self, state: dict[str, Any], paid: ObservedRewards | None, recording: Recording | None) -> None:
         """Takes up what `state` gave."""
-        self.paid = Paid() if paid is None else paid
+        self.paid = ObservedRewards() if paid is None else paid
         if self._record is not None and recording is not None:
             rows = zip(*(part.tolist() for part in recording), strict=True)
             self._record = [(s[: n + 1], a[:n], r[:n], end) for s, a, r, n, end in rows]

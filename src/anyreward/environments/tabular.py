@@ -13,7 +13,7 @@ from ..algorithms.explorer import NOTHING, Draws, Learning, Policies, Repeated, 
 from ..atlas.recording import Recording
 from ..data.counts import Counts
 from ..data.tabular import TabularMDP
-from ..rewards.observed import Paid
+from ..rewards.observed import ObservedRewards
 from ..setting import Setting
 from ..words import plain
 
@@ -93,7 +93,7 @@ class TabularEnvironment:
     def state(self) -> dict[str, Any]:
         return {"generator": self.rng.bit_generator.state}
 
-    def restore(self, state: dict[str, Any], paid: Paid | None, recording: Recording | None) -> None:
+    def restore(self, state: dict[str, Any], paid: ObservedRewards | None, recording: Recording | None) -> None:
         begin = self.rng.bit_generator.state
         self.rng.bit_generator.state = state["generator"]
         if not is_ahead(begin, self.rng.bit_generator.state):

@@ -74,13 +74,13 @@ def inventory_profit(
     capacity, max_order, mean_demand
         As for `inventory`.
     price
-        Paid by a customer for a unit.
+        ObservedRewards by a customer for a unit.
     unit_cost
-        Paid to the supplier for a unit that is kept.
+        ObservedRewards to the supplier for a unit that is kept.
     order_fee
-        Paid for every order that is not empty.
+        ObservedRewards for every order that is not empty.
     holding_cost
-        Paid for each unit in stock in the morning.
+        ObservedRewards for each unit in stock in the morning.
     """
     stock, order = np.ogrid[: capacity + 1, : max_order + 1]
     shelf = np.minimum(capacity, stock + order)

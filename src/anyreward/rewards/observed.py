@@ -29,7 +29,7 @@ class Bracket(NamedTuple):
     base: tuple[float, float, float]
 
 
-class Paid:
+class ObservedRewards:
     """Observed rewards, by transition (h, s, a, s'): how many, their sum, the smallest and the largest.
 
     Parameters
@@ -172,7 +172,7 @@ class Paid:
         """
         table = self._table
         if pooled:
-            total = Paid(pooled=True)
+            total = ObservedRewards(pooled=True)
             for (_, *key), entry in self._table.items():
                 total._merge((0, *key), entry)  # type: ignore[arg-type]
             table = total._table
@@ -186,7 +186,7 @@ class Paid:
         return {"keys": keys, "values": np.array(list(self._table.values()), dtype=float).reshape(-1, 4)}
 
     @classmethod
-    def from_arrays(cls, keys: np.ndarray, values: np.ndarray, setting: Setting, pooled: bool = False) -> Paid:
+    def from_arrays(cls, keys: np.ndarray, values: np.ndarray, setting: Setting, pooled: bool = False) -> ObservedRewards:
         """The observed rewards that `arrays` returned. Arrays that cannot be such are refused."""
         S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
         keys = checked_array(keys, np.int64, (None, 4), DAMAGED, 0, np.array([H, S, A, S]) - 1)
@@ -196,7 +196,7 @@ class Paid:
         return cls._checked(keys, values, pooled)
 
     @classmethod
-    def from_columns(cls, columns: dict[str, Any], pooled: bool = False) -> Paid:
+    def from_columns(cls, columns: dict[str, Any], pooled: bool = False) -> ObservedRewards:
         """Observed rewards from the columns that earlier versions saved beside the transitions h, s, a and next."""
         values = np.stack([np.asarray(columns[name], dtype=float) for name in PAID], axis=1)
         keys = np.stack([np.asarray(columns[name], dtype=np.int64) for name in ("h", "s", "a", "next")], axis=1)
@@ -205,7 +205,7 @@ class Paid:
         return cls._checked(keys[keys[:, 0] >= 0], values[keys[:, 0] >= 0], pooled)
 
     @classmethod
-    def _checked(cls, keys: np.ndarray, values: np.ndarray, pooled: bool = False) -> Paid:
+    def _checked(cls, keys: np.ndarray, values: np.ndarray, pooled: bool = False) -> ObservedRewards:
         """Observed rewards from keys (M, 4) and values (M, 4). Raises if the values of a row contradict each other."""
         times, paid, least, most = values.T
         right = np.isfinite(values).all() and (times >= 0).all() and (times == np.floor(times)).all() and (least <= most).all()
@@ -251,16 +251,16 @@ class Paid:
         mine = self._table.get(key, [0, 0.0, least, most])
         self._table[key] = [mine[0] + times, mine[1] + paid, min(mine[2], least), max(mine[3], most)]
 
-    def __add__(self, other: Paid) -> Paid:
+    def __add__(self, other: ObservedRewards) -> ObservedRewards:
         """The observed rewards of both; pooled over the steps if one of them is."""
-        total = Paid(self.pooled or other.pooled)
+        total = ObservedRewards(self.pooled or other.pooled)
         for part in (self, other):
             for (h, *key), entry in part._table.items():
                 total._merge((0 if total.pooled else h, *key), list(entry))  # type: ignore[arg-type]
         return total
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Paid) and (self.pooled, self._table) == (other.pooled, other._table)
+        return isinstance(other, ObservedRewards) and (self.pooled, self._table) == (other.pooled, other._table)
 
     __hash__ = None  # type: ignore[assignment]  # it is mutable
 
