@@ -17,7 +17,7 @@ DAMAGED = "the table of observed rewards is"  # the beginning of error messages 
 PAID = ("payments", "paid", "least", "most")  # columns of a file: number of rewards, sum, smallest, largest
 
 
-class Bracket(NamedTuple):
+class RewardBounds(NamedTuple):
     """A reward that is only known to lie between bounds: a lower bound, an estimate and an upper bound.
 
     Each of the three is a reward (H, S, A), or on arrival, to which the constant `base` is added at every step.
@@ -93,7 +93,7 @@ class ObservedRewards:
 
     def deterministic(
         self, setting: Setting, stays: np.ndarray, within: tuple[float, float], stationary_rewards: bool
-    ) -> Bracket:
+    ) -> RewardBounds:
         """Bounds on the reward of each transition if rewards are deterministic.
 
         A transition that was observed pays what it paid; one that was not may pay anything within the range, and the estimate is
@@ -116,7 +116,7 @@ class ObservedRewards:
 
     def random(
         self, setting: Setting, stays: np.ndarray, within: tuple[float, float], stationary_rewards: bool, delta: float
-    ) -> Bracket:
+    ) -> RewardBounds:
         """Bounds on the mean rewards if rewards are random.
 
         Each mean lies in a KL confidence interval around the average of its observed rewards, or anywhere in the range if there
@@ -157,7 +157,7 @@ class ObservedRewards:
                 reward[where] = values[k]
             reward[:, stays] = 0.0
         least, average, most = (np.broadcast_to(reward, (setting.horizon, *shape[1:])) for reward in ends)
-        return Bracket(least, average, most, (0.0, 0.0, 0.0))
+        return RewardBounds(least, average, most, (0.0, 0.0, 0.0))
 
     def columns(self, edges: list[np.ndarray], pooled: bool) -> dict[str, np.ndarray]:
         """The observed rewards of given transitions, as the columns `PAID`, for readers of the table of counts; 0 where there are
@@ -279,7 +279,7 @@ def _on_arrival(
     stays: np.ndarray,
     within: tuple[float, float],
     steps: int,
-) -> Bracket:
+) -> RewardBounds:
     """Bounds for a reward on arrival.
 
     `table` maps (h, s, a, s') to a lower bound, an estimate and an upper bound. Transitions that are not in it may pay anything
@@ -297,4 +297,4 @@ def _on_arrival(
     least, average, most = (
         ArrivalReward((steps, S, A, H), pointer, keys[order, 3], values[order, k] - base[k]) for k in range(3)
     )
-    return Bracket(least, average, most, base)
+    return RewardBounds(least, average, most, base)
