@@ -24,12 +24,12 @@ FALSE_ALARM = 1e-7  # of each statistical test here
 def indices(explorer):
     """Q_lo and Q_up of the explorer, (H, S, A), nan where a state has no data."""
     H, S, A = explorer.setting.horizon, explorer.setting.n_states, explorer.setting.n_actions
-    node_of, sides = explorer.counts.table.node_of, explorer._values.sides
+    node_of, bound_arrays = explorer.counts.table.node_of, explorer._values.bound_arrays
     Q_lo, Q_up = np.full((2, H, S, A), np.nan)
     for h, s in np.ndindex(H, S):
-        node, plane = int(node_of[min(h, len(node_of) - 1), s]), min(h, len(sides.V) - 1)
+        node, plane = int(node_of[min(h, len(node_of) - 1), s]), min(h, len(bound_arrays.V) - 1)
         if node:
-            Q_lo[h, s], Q_up[h, s] = (Q[plane, node * A : node * A + A] for Q in (sides.Q_lo, sides.Q))
+            Q_lo[h, s], Q_up[h, s] = (Q[plane, node * A : node * A + A] for Q in (bound_arrays.Q_lo, bound_arrays.Q))
     return Q_lo, Q_up
 
 

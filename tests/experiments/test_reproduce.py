@@ -107,8 +107,8 @@ def test_the_bare_threshold_is_a_constant_and_nobodys_guarantee():
     explorer = experiment.explorer_of(experiment.BARE, "pooled", mdp, 0)
     experiment.play(explorer, mdp, np.random.default_rng(0), 30)
     n = explorer.counts.table.n
-    met = np.flatnonzero(n[: len(explorer._values.sides.radius)])
-    np.testing.assert_allclose(explorer._values.sides.radius[met], np.log(10) / n[met], rtol=1e-12)
+    met = np.flatnonzero(n[: len(explorer._values.bound_arrays.radius)])
+    np.testing.assert_allclose(explorer._values.bound_arrays.radius[met], np.log(10) / n[met], rtol=1e-12)
     assert explorer.heuristic
 
 

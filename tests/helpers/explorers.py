@@ -68,12 +68,12 @@ def phased(name: str, setting: ar.Setting, r: np.ndarray, delta: float = 0.2, **
 def both_sides(explorer: Any) -> np.ndarray:
     """Q_up and Q_lo, (H, S, A), nan where there was no data when the phase began."""
     H, S, A = explorer.setting.horizon, explorer.setting.n_states, explorer.setting.n_actions
-    node_of, sides = explorer.counts.table.node_of, explorer._values.sides
+    node_of, bound_arrays = explorer.counts.table.node_of, explorer._values.bound_arrays
     out = np.full((2, H, S, A), np.nan)
     for h, s in np.ndindex(H, S):
-        node, plane = int(node_of[min(h, len(node_of) - 1), s]), min(h, len(sides.V) - 1)
-        if node and sides.settled[plane, node]:
-            out[:, h, s] = [Q[plane, node * A : node * A + A] for Q in (sides.Q, sides.Q_lo)]
+        node, plane = int(node_of[min(h, len(node_of) - 1), s]), min(h, len(bound_arrays.V) - 1)
+        if node and bound_arrays.settled[plane, node]:
+            out[:, h, s] = [Q[plane, node * A : node * A + A] for Q in (bound_arrays.Q, bound_arrays.Q_lo)]
     return out
 
 

@@ -166,7 +166,7 @@ class BPIUCRL(IndexExplorer):
         self._values.fit()
         values, start = self._values, self.setting.initial_state
         return kernels.bpi.BoundsLearner(
-            values.sides, values.prior, self.setting.n_actions, values.rewards, values.constants, self._pay,
+            values.bound_arrays, values.prior, self.setting.n_actions, values.rewards, values.constants, self._pay,
             -1 if start is None else start, values.gaps,
         )  # fmt: skip
 
@@ -222,7 +222,7 @@ class BPIUCRL(IndexExplorer):
         self._values.restore(self.counts, state)
         radii = self.bound.kl_radii(self.counts, self.delta / 2 if self.rewards == "random" else self.delta)
         if not relevant_laws(self.setting):  # nothing depends on them
-            radii = np.maximum(0.0, self._values.sides.radius)
+            radii = np.maximum(0.0, self._values.bound_arrays.radius)
         self._values.check(radii)
 
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:

@@ -85,7 +85,7 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
         self._fit()
         values, A = self._values, self.setting.n_actions
         return kernels.phases.PhasedLearner(
-            values.sides, values.prior, A, values.rewards, values.constants, self._balls, self._started, values.gaps
+            values.bound_arrays, values.prior, A, values.rewards, values.constants, self._balls, self._started, values.gaps
         )
 
     def _fit(self) -> None:
@@ -101,7 +101,7 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
             return
         self._fit()
         kernels.compiled.fitting(kernels.phases.replan, self._balls)(
-            self.counts.table, values.sides, values.rewards, values.constants, self._balls, self._started, values.gaps
+            self.counts.table, values.bound_arrays, values.rewards, values.constants, self._balls, self._started, values.gaps
         )
 
     @property

@@ -46,7 +46,7 @@ class ValueBounds:
         self.counts, self.constants, self.news = counts, constants, counts.news
         setting, N, A = counts.setting, counts.capacity, counts.setting.n_actions
         planes, H = setting.planes, setting.horizon
-        self.sides = kernels.bpi.Sides(
+        self.bound_arrays = kernels.bpi.ValueBoundArrays(
             Q=np.zeros((planes, N * A)),
             V=np.zeros((planes, N)),
             settled=np.zeros((planes, N), np.uint8),
@@ -84,9 +84,9 @@ class ValueBounds:
     def fit(self) -> None:
         """Lets the arrays follow the table."""
         N, A = self.counts.capacity, self.counts.setting.n_actions
-        if self.sides.V.shape[1] < N:
-            self.sides = self.sides._replace(
-                **{k: grown(v, N * A if k in ROWS else N) for k, v in self.sides._asdict().items() if k != "far"}
+        if self.bound_arrays.V.shape[1] < N:
+            self.bound_arrays = self.bound_arrays._replace(
+                **{k: grown(v, N * A if k in ROWS else N) for k, v in self.bound_arrays._asdict().items() if k != "far"}
             )
             total, up, lo = (grown(rows, N * A) for rows in (self.rewards.total, self.rewards.up, self.rewards.lo))
             up[len(self.rewards.up) :] = 1.0
@@ -94,7 +94,7 @@ class ValueBounds:
 
     def sweep(self) -> None:
         """A full backward pass, with the radii as they are."""
-        kernels.bpi.sweep(self.counts.table, self.sides, self.rewards, self.constants, self.gaps)
+        kernels.bpi.sweep(self.counts.table, self.bound_arrays, self.rewards, self.constants, self.gaps)
 
     def has_news(self) -> bool:
         """Whether something was declared of states and actions since this was asked: what is illegal, and what is known."""
@@ -103,19 +103,19 @@ class ValueBounds:
 
     def cautious_policy(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S), the first of several maximisers."""
-        setting, sides = self.counts.setting, self.sides
-        lower = sides._replace(Q=sides.Q_lo, V=sides.V_lo)
+        setting, bound_arrays = self.counts.setting, self.bound_arrays
+        lower = bound_arrays._replace(Q=bound_arrays.Q_lo, V=bound_arrays.V_lo)
         node_of, H = self.counts.table.node_of, setting.horizon
         return kernels.greedy.policy(lower, self.prior, setting.n_actions, node_of, H, np.uint64(0))
 
     def at_the_start(self) -> tuple[float, float]:
         """V_up and V_lo before the first step."""
         s = self.counts.setting.initial_state
-        up, lo = kernels.bpi.start_values(self.counts.table, self.sides, self.constants, -1 if s is None else s, self.gaps)
+        up, lo = kernels.bpi.start_values(self.counts.table, self.bound_arrays, self.constants, -1 if s is None else s, self.gaps)
         return self._without_data() if np.isnan(up) else (float(up), float(lo))
 
     def _without_data(self) -> tuple[float, float]:
-        s, far = self.counts.setting.initial_state, self.sides.far[:, 1] * self.counts.setting.discount
+        s, far = self.counts.setting.initial_state, self.bound_arrays.far[:, 1] * self.counts.setting.discount
         if not len(self.rewards.known):
             return 1.0 + far[0], far[1]
         assert s is not None  # else the start has bounds of its own
@@ -126,33 +126,33 @@ class ValueBounds:
     def state(self) -> dict[str, np.ndarray]:
         """The bounds as they stand, for `restore`."""
         N, A = self.counts.n_nodes, self.counts.setting.n_actions
-        kept = {name: getattr(self.sides, name)[..., : N * A if name in ROWS else N].copy() for name in KEPT}
+        kept = {name: getattr(self.bound_arrays, name)[..., : N * A if name in ROWS else N].copy() for name in KEPT}
         paid = {name: getattr(self.rewards, name)[: N * A].copy() for name in PAID}
-        return {**kept, **paid, "far": self.sides.far.copy(), "settled": self.sides.settled[:, :N].copy()}
+        return {**kept, **paid, "far": self.bound_arrays.far.copy(), "settled": self.bound_arrays.settled[:, :N].copy()}
 
     def restore(self, counts: Counts, state: dict[str, np.ndarray]) -> None:
         """Takes up bounds that `state` gave; raises ValueError if they do not fit these counts."""
         self.counts, self.news = counts, counts.news
         self.fit()
-        N, A, sides = counts.n_nodes, counts.setting.n_actions, self.sides
-        for array in (*sides, self.rewards.total, self.rewards.lo):  # whatever was there before
+        N, A, bound_arrays = counts.n_nodes, counts.setting.n_actions, self.bound_arrays
+        for array in (*bound_arrays, self.rewards.total, self.rewards.lo):  # whatever was there before
             array[...] = 0
         self.rewards.up[:] = 1.0
-        places = [(getattr(sides, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
+        places = [(getattr(bound_arrays, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
         places += [(getattr(self.rewards, name)[: N * A], name) for name in PAID]
-        for place, name in [*places, (sides.far, "far")]:
+        for place, name in [*places, (bound_arrays.far, "far")]:
             limits = (0.0, float(counts.setting.sigma[-1]) * (1 + 1e-9)) if name == "far" else ()
             place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are", *limits)
-        settled = checked_array(state["settled"], np.uint8, (len(sides.V), N), "its indices are")
-        kernels.greedy.settle_all(sides.Q, sides.V, sides.settled, A, N, settled)
+        settled = checked_array(state["settled"], np.uint8, (len(bound_arrays.V), N), "its indices are")
+        kernels.greedy.settle_all(bound_arrays.Q, bound_arrays.V, bound_arrays.settled, A, N, settled)
 
     def check(self, radius: np.ndarray) -> None:
         """Raises if bounds that were taken from a file are not those of the counts with these radii: all are computed anew."""
-        sides, known, n = self.sides, self.rewards, self.counts.table.n
-        fresh = sides._replace(**{name: np.zeros_like(array) for name, array in sides._asdict().items()})
+        bound_arrays, known, n = self.bound_arrays, self.rewards, self.counts.table.n
+        fresh = bound_arrays._replace(**{name: np.zeros_like(array) for name, array in bound_arrays._asdict().items()})
         fresh.radius[:] = radius
         mean = np.divide(known.total, n, out=np.zeros(len(n)), where=n > 0)
-        right = np.allclose(sides.radius, radius, rtol=1e-9, atol=1e-12) and bool(((mean >= 0) & (mean <= 1 + 1e-9)).all())
+        right = np.allclose(bound_arrays.radius, radius, rtol=1e-9, atol=1e-12) and bool(((mean >= 0) & (mean <= 1 + 1e-9)).all())
         if known.kind != kernels.bpi.KNOWN and right:
             A, level = self.counts.setting.n_actions, self.constants.reward_level
             lo, up = np.zeros(len(n)), np.ones(len(n))
@@ -164,5 +164,5 @@ class ValueBounds:
         kernels.bpi.sweep(self.counts.table, fresh, known, self.constants, self.gaps)
         slack = 1e-8 * float(self.counts.setting.sigma[-1])
         names = ("V", "V_lo", "far", "Q", "Q_lo")
-        if not right or not all(np.allclose(getattr(sides, x), getattr(fresh, x), rtol=0.0, atol=slack) for x in names):
+        if not right or not all(np.allclose(getattr(bound_arrays, x), getattr(fresh, x), rtol=0.0, atol=slack) for x in names):
             raise ValueError("its bounds are not those of its counts.")

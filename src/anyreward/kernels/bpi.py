@@ -23,7 +23,7 @@ from .table import is_illegal, is_known, is_unsure, row_of
 KNOWN, FIXED, RANDOM = 0, 1, 2  # kinds of rewards: known beforehand; observed and deterministic; observed and random
 
 
-class Sides(NamedTuple):
+class ValueBoundArrays(NamedTuple):
     """The upper and the lower index of every node, and the extreme values over all states. P is 1, or H + 1 if stationary."""
 
     Q: np.ndarray  # (P, N * A) float64: Q_up
@@ -151,11 +151,11 @@ def is_stale(first, size, target, moved, plane, row):
 
 
 @loop
-def sweep(table, sides, rewards, constants, g):
+def sweep(table, bound_arrays, rewards, constants, g):
     """A full backward pass of both indices. A row is recomputed if it has new data or a value it depends on has changed."""
     node_of, state, following, head = table.node_of, table.state, table.following, table.head
     n, first, size, target, seen, known = table.n, table.first, table.size, table.target, table.seen, table.known
-    Q, V, settled, Q_lo, V_lo, u, far, radius, dirty, moved = sides
+    Q, V, settled, Q_lo, V_lo, u, far, radius, dirty, moved = bound_arrays
     gamma, H, A, most, l1 = constants.discount, constants.horizon, constants.n_actions, np.uint64(constants.most), constants.l1
     far_moved = False
     for h in range(H - 1, -1, -1):
@@ -206,34 +206,34 @@ def sweep(table, sides, rewards, constants, g):
 
 
 @loop
-def start_values(table, sides, constants, initial_state, g):
+def start_values(table, bound_arrays, constants, initial_state, g):
     """V_up and V_lo before the first step."""
     if constants.random_start:
         if table.n[0] == 0:
-            return sides.far[0, 0], sides.far[1, 0]
-        S, c, far, l1, row = np.uint64(constants.n_states), sides.radius[0], sides.far, constants.l1, np.uint64(0)
+            return bound_arrays.far[0, 0], bound_arrays.far[1, 0]
+        S, c, far, l1, row = np.uint64(constants.n_states), bound_arrays.radius[0], bound_arrays.far, constants.l1, np.uint64(0)
         n, first, size, target, seen = table.n, table.first, table.size, table.target, table.seen
-        up, _ = ball_value(n, first, size, target, seen, row, c, S, sides.V[0], far[0, 0], 1.0, 0.0, g, l1)
-        lo, _ = ball_value(n, first, size, target, seen, row, c, S, sides.V_lo[0], far[1, 0], -1.0, 0.0, g, l1)
+        up, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V[0], far[0, 0], 1.0, 0.0, g, l1)
+        lo, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V_lo[0], far[1, 0], -1.0, 0.0, g, l1)
         return up, lo
     node = table.node_of[0, initial_state]
     if node == 0:
         return np.nan, np.nan
-    return sides.V[0, node], sides.V_lo[0, node]
+    return bound_arrays.V[0, node], bound_arrays.V_lo[0, node]
 
 
 @loop
-def observe(table, sides, rewards, constants, row, payment):
+def observe(table, bound_arrays, rewards, constants, row, payment):
     """Updates the radius of a row after a visit and records one observed reward of it."""
     n = float(table.n[row])
     A = constants.n_actions
     at_start = row < A
     certain = not at_start and is_known(table.known, A, table.state[row // np.uint64(A)], row % np.uint64(A))
-    sides.radius[row] = 0.0 if certain else kl_radius(
+    bound_arrays.radius[row] = 0.0 if certain else kl_radius(
         table.seen, np.int64(table.first[row]), np.int64(table.size[row]), n, constants.n_states,
         SUPPORT if at_start and constants.threshold == SIZE else constants.threshold, constants.most, constants.log_laws,
     )  # fmt: skip
-    sides.dirty[:, row] = 1
+    bound_arrays.dirty[:, row] = 1
     if rewards.kind != KNOWN and not at_start:
         rewards.total[row] += payment
         if rewards.kind == FIXED:
@@ -249,12 +249,12 @@ def settle_rewards(table, rewards, constants, row):
 
 
 @loop
-def take_in(table, sides, rewards, constants, nodes, actions, payments):
+def take_in(table, bound_arrays, rewards, constants, nodes, actions, payments):
     """Updates the radii and reward bounds of the rows of one episode that was just recorded."""
     A = constants.n_actions
-    observe(table, sides, rewards, constants, np.uint64(0), 0.0)
+    observe(table, bound_arrays, rewards, constants, np.uint64(0), 0.0)
     for h in range(len(actions)):
-        observe(table, sides, rewards, constants, row_of(nodes[h], A, actions[h]), payments[h])
+        observe(table, bound_arrays, rewards, constants, row_of(nodes[h], A, actions[h]), payments[h])
     for h in range(len(actions)):
         settle_rewards(table, rewards, constants, row_of(nodes[h], A, actions[h]))
 
@@ -284,7 +284,7 @@ def contradiction(table, up, A, states, actions, payments):
 class BoundsLearner(NamedTuple):
     """Upper and lower values of one reward, updated after every episode: a learner for `loop`."""
 
-    index: Sides
+    index: ValueBoundArrays
     prior: np.ndarray  # (H', S, A) float64: the reward if it is known, otherwise empty
     n_actions: int
     rewards: Rewards

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .bpi import Constants, Rewards, Sides, sweep
+from .bpi import Constants, Rewards, ValueBoundArrays, sweep
 from .compiled import inner, loop, method
 from .table import EPISODES, NODES, is_known, row_of
 
@@ -18,7 +18,7 @@ radius_of = method("radius")
 
 
 @inner
-def begin_phase(table, sides, rewards, constants, balls, started, g):
+def begin_phase(table, bound_arrays, rewards, constants, balls, started, g):
     """Begins a phase: computes the radii and both bounds from the present counts.
 
     log_t is the logarithm of the number of the next transition, counted from 1.
@@ -30,15 +30,15 @@ def begin_phase(table, sides, rewards, constants, balls, started, g):
         started[row] = table.n[row]
         if n > 0.0:
             known = row >= A and is_known(table.known, A, table.state[row // A], row % A)
-            sides.radius[row] = 0.0 if known else radius_of(balls, n, log_t)
-        sides.dirty[:, row] = 1
-    sweep(table, sides, rewards, constants, g)
+            bound_arrays.radius[row] = 0.0 if known else radius_of(balls, n, log_t)
+        bound_arrays.dirty[:, row] = 1
+    sweep(table, bound_arrays, rewards, constants, g)
 
 
 @loop
-def replan(table, sides, rewards, constants, balls, started, g):
+def replan(table, bound_arrays, rewards, constants, balls, started, g):
     """Begins a phase, called from Python."""
-    begin_phase(table, sides, rewards, constants, balls, started, g)
+    begin_phase(table, bound_arrays, rewards, constants, balls, started, g)
 
 
 @loop
@@ -54,7 +54,7 @@ def doubled(n, started, nodes, actions, A):
 class PhasedLearner(NamedTuple):
     """Upper and lower values of one known reward, recomputed when a phase begins: a learner for `loop`."""
 
-    index: Sides
+    index: ValueBoundArrays
     prior: np.ndarray  # (H', S, A) float64: the reward
     n_actions: int
     rewards: Rewards
