@@ -53,7 +53,7 @@ class ValueBounds:
             Q_lo=np.zeros((planes, N * A)),
             V_lo=np.zeros((planes, N)),
             u=np.zeros((2, planes, N * A)),
-            far=np.zeros((2, H + 1)),
+            extremes=np.zeros((2, H + 1)),
             radius=np.zeros(N * A),
             dirty=np.zeros((planes, N * A), np.uint8),
             moved=np.zeros((planes, N), np.uint8),
@@ -86,7 +86,7 @@ class ValueBounds:
         N, A = self.counts.capacity, self.counts.setting.n_actions
         if self.bound_arrays.V.shape[1] < N:
             self.bound_arrays = self.bound_arrays._replace(
-                **{k: grown(v, N * A if k in ROWS else N) for k, v in self.bound_arrays._asdict().items() if k != "far"}
+                **{k: grown(v, N * A if k in ROWS else N) for k, v in self.bound_arrays._asdict().items() if k != "extremes"}
             )
             total, up, lo = (grown(rows, N * A) for rows in (self.rewards.total, self.rewards.up, self.rewards.lo))
             up[len(self.rewards.up) :] = 1.0
@@ -115,20 +115,20 @@ class ValueBounds:
         return self._without_data() if np.isnan(up) else (float(up), float(lo))
 
     def _without_data(self) -> tuple[float, float]:
-        s, far = self.counts.setting.initial_state, self.bound_arrays.far[:, 1] * self.counts.setting.discount
+        s, beyond = self.counts.setting.initial_state, self.bound_arrays.extremes[:, 1] * self.counts.setting.discount
         if not len(self.rewards.known):
-            return 1.0 + far[0], far[1]
+            return 1.0 + beyond[0], beyond[1]
         assert s is not None  # else the start has bounds of its own
         illegal, pay = self.counts.illegal, self.rewards.known[0, s]
         pay = pay if not len(illegal) else pay[~illegal[s]]
-        return float(pay.max()) + far[0], float(pay.min() if self.counts.is_unsure(s) else pay.max()) + far[1]
+        return float(pay.max()) + beyond[0], float(pay.min() if self.counts.is_unsure(s) else pay.max()) + beyond[1]
 
     def state(self) -> dict[str, np.ndarray]:
         """The bounds as they stand, for `restore`."""
         N, A = self.counts.n_nodes, self.counts.setting.n_actions
         kept = {name: getattr(self.bound_arrays, name)[..., : N * A if name in ROWS else N].copy() for name in KEPT}
         paid = {name: getattr(self.rewards, name)[: N * A].copy() for name in PAID}
-        return {**kept, **paid, "far": self.bound_arrays.far.copy(), "settled": self.bound_arrays.settled[:, :N].copy()}
+        return {**kept, **paid, "far": self.bound_arrays.extremes.copy(), "settled": self.bound_arrays.settled[:, :N].copy()}
 
     def restore(self, counts: Counts, state: dict[str, np.ndarray]) -> None:
         """Takes up bounds that `state` gave; raises ValueError if they do not fit these counts."""
@@ -140,7 +140,7 @@ class ValueBounds:
         self.rewards.up[:] = 1.0
         places = [(getattr(bound_arrays, name)[..., : N * A if name in ROWS else N], name) for name in KEPT]
         places += [(getattr(self.rewards, name)[: N * A], name) for name in PAID]
-        for place, name in [*places, (bound_arrays.far, "far")]:
+        for place, name in [*places, (bound_arrays.extremes, "far")]:
             limits = (0.0, float(counts.setting.sigma[-1]) * (1 + 1e-9)) if name == "far" else ()
             place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are", *limits)
         settled = checked_array(state["settled"], np.uint8, (len(bound_arrays.V), N), "its indices are")
@@ -163,6 +163,6 @@ class ValueBounds:
             right = np.allclose(known.lo, lo, atol=1e-9) and np.allclose(known.up, up, atol=1e-9)
         kernels.bpi.sweep(self.counts.table, fresh, known, self.constants, self.gaps)
         slack = 1e-8 * float(self.counts.setting.sigma[-1])
-        names = ("V", "V_lo", "far", "Q", "Q_lo")
+        names = ("V", "V_lo", "extremes", "Q", "Q_lo")
         if not right or not all(np.allclose(getattr(bound_arrays, x), getattr(fresh, x), rtol=0.0, atol=slack) for x in names):
             raise ValueError("its bounds are not those of its counts.")

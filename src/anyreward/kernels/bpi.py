@@ -32,7 +32,7 @@ class ValueBoundArrays(NamedTuple):
     Q_lo: np.ndarray  # (P, N * A) float64
     V_lo: np.ndarray  # (P, N) float64
     u: np.ndarray  # (2, P, N * A) float64: where the searches over the balls ended, to start from next time
-    far: np.ndarray  # (2, H + 1) float64: the largest V_up and the smallest V_lo over all states of a step
+    extremes: np.ndarray  # (2, H + 1) float64: the largest V_up and the smallest V_lo over all states of a step
     radius: np.ndarray  # (N * A,) float64: the radius of the ball of a row
     dirty: np.ndarray  # (P, N * A) uint8: 1 for rows with new data since the last pass
     moved: np.ndarray  # (P, N) uint8: 1 for nodes whose V_up or V_lo changed in the last pass
@@ -123,22 +123,22 @@ def best_blind(rewards, node_of, table_known, A, layer, h, side):
 
 
 @inlined
-def ball_value(n, first, size, target, seen, row, radius, most, V, far, sign, u, g, l1):
+def ball_value(n, first, size, target, seen, row, radius, most, V, extreme, sign, u, g, l1):
     """The extreme expectation of V over the KL or L1 ball of a row, and the u at which the search ended.
 
-    `far` is the extreme of V over all states, seen or not. `sign` is 1 for the largest expectation, -1 for the smallest.
+    `extreme` is the extreme of V over all states, seen or not. `sign` is 1 for the largest expectation, -1 for the smallest.
     """
     begin, wide = np.uint64(first[row]), np.uint64(size[row])
     if wide >= most:
-        far = V[target[begin]]
+        extreme = V[target[begin]]
         for k in range(np.uint64(1), wide):
-            far = sign * max(sign * far, sign * V[target[begin + k]])
+            extreme = sign * max(sign * extreme, sign * V[target[begin + k]])
     for k in range(wide):
-        g[k] = sign * (far - V[target[begin + k]])
+        g[k] = sign * (extreme - V[target[begin + k]])
     if l1:
-        return far - sign * gap_l1(seen, begin, wide, float(n[row]), g, radius), u
+        return extreme - sign * gap_l1(seen, begin, wide, float(n[row]), g, radius), u
     smaller, u = gap(seen, begin, wide, float(n[row]), g, radius, u)
-    return far - sign * smaller, u
+    return extreme - sign * smaller, u
 
 
 @inlined
@@ -155,14 +155,14 @@ def sweep(table, bound_arrays, rewards, constants, g):
     """A full backward pass of both indices. A row is recomputed if it has new data or a value it depends on has changed."""
     node_of, state, following, head = table.node_of, table.state, table.following, table.head
     n, first, size, target, seen, known = table.n, table.first, table.size, table.target, table.seen, table.known
-    Q, V, settled, Q_lo, V_lo, u, far, radius, dirty, moved = bound_arrays
+    Q, V, settled, Q_lo, V_lo, u, extremes, radius, dirty, moved = bound_arrays
     gamma, H, A, most, l1 = constants.discount, constants.horizon, constants.n_actions, np.uint64(constants.most), constants.l1
-    far_moved = False
+    extremes_moved = False
     for h in range(H - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
-        far_up, far_lo = far[0, h + 1], far[1, h + 1]
-        highest = best_blind(rewards, node_of, known, A, layer, h, 0) + gamma * far_up
-        lowest = best_blind(rewards, node_of, known, A, layer, h, 1) + gamma * far_lo
+        extreme_up, extreme_lo = extremes[0, h + 1], extremes[1, h + 1]
+        highest = best_blind(rewards, node_of, known, A, layer, h, 0) + gamma * extreme_up
+        lowest = best_blind(rewards, node_of, known, A, layer, h, 1) + gamma * extreme_lo
         node = head[layer]
         while node != 0:
             s, new = state[node], settled[plane, node] == 0
@@ -172,22 +172,22 @@ def sweep(table, bound_arrays, rewards, constants, g):
                 if is_illegal(known, A, s, a):
                     Q[plane, row] = Q_lo[plane, row] = -np.inf
                 elif (
-                    new or far_moved or dirty[plane, row] or is_stale(first, size, target, moved, plane_next, row)
+                    new or extremes_moved or dirty[plane, row] or is_stale(first, size, target, moved, plane_next, row)
                     or is_known(known, A, s, a)
                 ):  # fmt: skip
                     dirty[plane, row] = 0
-                    up, lo = far_up, far_lo
+                    up, lo = extreme_up, extreme_lo
                     if size[row] == 0 and is_known(known, A, s, a):
                         # Absorbing: the visit that created this node stayed here, so the next step has a node of s too.
                         stay = node_of[min(h + 1, len(head) - 1), s]
                         up, lo = V[plane_next, stay], V_lo[plane_next, stay]
                     elif size[row] > 0 and h < H - 1:
                         up, u[0, plane, row] = ball_value(
-                            n, first, size, target, seen, row, radius[row], most, V[plane_next], far_up, 1.0,
+                            n, first, size, target, seen, row, radius[row], most, V[plane_next], extreme_up, 1.0,
                             u[0, plane, row], g, l1,
                         )  # fmt: skip
                         lo, u[1, plane, row] = ball_value(
-                            n, first, size, target, seen, row, radius[row], most, V_lo[plane_next], far_lo, -1.0,
+                            n, first, size, target, seen, row, radius[row], most, V_lo[plane_next], extreme_lo, -1.0,
                             u[1, plane, row], g, l1,
                         )  # fmt: skip
                     Q[plane, row] = reward_bounds(rewards, h, s, a, row, 0) + gamma * up
@@ -201,8 +201,8 @@ def sweep(table, bound_arrays, rewards, constants, g):
             if not top_lo >= lowest:
                 lowest = top_lo
             node = following[node]
-        far_moved = far[0, h] != highest or far[1, h] != lowest
-        far[0, h], far[1, h] = highest, lowest
+        extremes_moved = extremes[0, h] != highest or extremes[1, h] != lowest
+        extremes[0, h], extremes[1, h] = highest, lowest
 
 
 @loop
@@ -210,11 +210,17 @@ def start_values(table, bound_arrays, constants, initial_state, g):
     """V_up and V_lo before the first step."""
     if constants.random_start:
         if table.n[0] == 0:
-            return bound_arrays.far[0, 0], bound_arrays.far[1, 0]
-        S, c, far, l1, row = np.uint64(constants.n_states), bound_arrays.radius[0], bound_arrays.far, constants.l1, np.uint64(0)
+            return bound_arrays.extremes[0, 0], bound_arrays.extremes[1, 0]
+        S, c, extremes, l1, row = (
+            np.uint64(constants.n_states),
+            bound_arrays.radius[0],
+            bound_arrays.extremes,
+            constants.l1,
+            np.uint64(0),
+        )
         n, first, size, target, seen = table.n, table.first, table.size, table.target, table.seen
-        up, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V[0], far[0, 0], 1.0, 0.0, g, l1)
-        lo, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V_lo[0], far[1, 0], -1.0, 0.0, g, l1)
+        up, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V[0], extremes[0, 0], 1.0, 0.0, g, l1)
+        lo, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V_lo[0], extremes[1, 0], -1.0, 0.0, g, l1)
         return up, lo
     node = table.node_of[0, initial_state]
     if node == 0:
