@@ -13,8 +13,8 @@ BEST, GIVEN = 0, 1  # the value of the best actions, or of a given policy
 
 
 @loop
-def ahead(table, A, c, most, layer, s, a, f, far, sign, g):
-    """The extreme expectation of f(s') over the ball of (s, a); `far` is the extreme of f over all states.
+def ahead(table, A, c, most, layer, s, a, f, extreme, sign, g):
+    """The extreme expectation of f(s') over the ball of (s, a); `extreme` is the extreme of f over all states.
 
     A row without data has no ball: any successor is possible. A row with as many observed successors as there can be (`most`) has
     no unobserved ones. An absorbing state is its own successor.
@@ -24,20 +24,20 @@ def ahead(table, A, c, most, layer, s, a, f, far, sign, g):
     node = table.node_of[layer, s]
     row = row_of(node, A, a)
     if node == 0 or table.size[row] == 0:
-        return far
+        return extreme
     begin, size = np.int64(table.first[row]), np.int64(table.size[row])
     if size >= most:
-        far = f[table.state[table.target[begin]]]
+        extreme = f[table.state[table.target[begin]]]
         for e in range(begin + 1, begin + size):
-            far = sign * max(sign * far, sign * f[table.state[table.target[e]]])
+            extreme = sign * max(sign * extreme, sign * f[table.state[table.target[e]]])
     for k in range(size):
-        g[k] = sign * (far - f[table.state[table.target[begin + k]]])
+        g[k] = sign * (extreme - f[table.state[table.target[begin + k]]])
     smaller, _ = gap(table.seen, begin, size, float(table.n[row]), g, c[row], 0.0)
-    return far - sign * smaller
+    return extreme - sign * smaller
 
 
 @loop
-def with_pay(f, far, order, sign, target, pay, begin, end, paid):
+def with_pay(f, extreme, order, sign, target, pay, begin, end, paid):
     """Adds the rewards on arrival of a pair to f, and returns the extreme of the sum over all states.
 
     Only the successors with rewards change, so the extreme is among them or is the best of the others in `order`.
@@ -48,10 +48,10 @@ def with_pay(f, far, order, sign, target, pay, begin, end, paid):
     i = len(order) - 1
     while i >= 0 and paid[order[i]]:
         i -= 1
-    far = f[order[i]] if i >= 0 else f[target[begin]]
+    extreme = f[order[i]] if i >= 0 else f[target[begin]]
     for i in range(begin, end):
-        far = sign * max(sign * far, sign * f[target[i]])
-    return far
+        extreme = sign * max(sign * extreme, sign * f[target[i]])
+    return extreme
 
 
 @loop
@@ -78,7 +78,7 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
     paid = np.zeros(S, np.bool_)
     for h in range(H - 1, -1, -1):
         f = discount * V[h + 1]
-        far = sign * (sign * f).max()
+        extreme = sign * (sign * f).max()
         order = np.argsort(sign * f) if len(pointer) > 0 else np.empty(0, np.int64)
         for s in range(S):
             total, top, extreme_top = 0.0, -np.inf, -np.inf
@@ -91,10 +91,10 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
                     continue
                 pair = (min(h, steps - 1) * S + s) * A + a
                 begin, end = (pointer[pair], pointer[pair + 1]) if len(pointer) > 0 else (0, 0)
-                extreme = far
+                extreme_paid = extreme
                 if end > begin:
-                    extreme = with_pay(f, far, order, sign, target, pay, begin, end, paid)
-                q = base[h, s, a] + ahead(table, A, c, most, min(h, layers - 1), s, a, f, extreme, sign, g)
+                    extreme_paid = with_pay(f, extreme, order, sign, target, pay, begin, end, paid)
+                q = base[h, s, a] + ahead(table, A, c, most, min(h, layers - 1), s, a, f, extreme_paid, sign, g)
                 without_pay(f, V[h + 1], discount, target, begin, end, paid)
                 Q[h, s, a] = q
                 if whose == GIVEN:
@@ -114,12 +114,12 @@ def start(table, c, initial_state, V, sign):
     """
     if initial_state >= 0:
         return V[initial_state]
-    far = sign * (sign * V).max()
+    extreme = sign * (sign * V).max()
     if table.n[0] == 0:
-        return far
+        return extreme
     begin, size = np.int64(table.first[0]), np.int64(table.size[0])
     g = np.empty(size)
     for k in range(size):
-        g[k] = sign * (far - V[table.state[table.target[begin + k]]])
+        g[k] = sign * (extreme - V[table.state[table.target[begin + k]]])
     smaller, _ = gap(table.seen, begin, size, float(table.n[0]), g, c[0], 0.0)
-    return far - sign * smaller
+    return extreme - sign * smaller
