@@ -147,7 +147,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
             warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)
         return atlas, dict(about["progress"]), state
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as problem:
-        raise ValueError(f"{path} does not hold a valid atlas: {in_words(problem)}") from None
+        raise ValueError(f"{path} does not hold a valid atlas: {one_sentence(problem)}") from None
 
 
 def from_older(counts: Counts, certificate: Certificate, paid: ObservedRewards | None) -> tuple[Counts, Certificate, list[str]]:
@@ -185,7 +185,7 @@ def from_older(counts: Counts, certificate: Certificate, paid: ObservedRewards |
     return counts, certificate, news
 
 
-def in_words(problem: Exception) -> str:
+def one_sentence(problem: Exception) -> str:
     """The reason why a file is refused: the sentence of our own error, or a general one if Python raised another exception."""
     text = str(problem)
     return (

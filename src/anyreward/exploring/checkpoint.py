@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._files import check_writable, reason
-from ..atlas.format import in_words, read
+from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options
 from ..certificates.certificate import fingerprint
 
@@ -99,7 +99,7 @@ class Checkpoint:
             if explorer.counts.digest() != atlas.certificate.digest:
                 raise ValueError("the state in it is not that of its counts.")
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeWarning) as problem:
-            raise ValueError(f"{path} cannot be gone on from: {in_words(problem)}") from None
+            raise ValueError(f"{path} cannot be gone on from: {one_sentence(problem)}") from None
         return atlas
 
     @contextmanager
