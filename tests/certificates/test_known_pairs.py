@@ -29,7 +29,7 @@ def plain(counts, known=None):
 
 
 def same_known(counts):
-    return counts.told()
+    return counts.declarations()
 
 
 # Ends
@@ -246,10 +246,10 @@ def test_what_is_known_is_part_of_what_is_certified():
     assert atlas.certificate.check(counts)
     counts.declare_illegal(0, [1])  # as it was
     for state, actions in ((1, [0]), (0, []), (0, [0, 1]), (0, [0, 1, 2])):
-        before = counts.told().tolist()
+        before = counts.declarations().tolist()
         with pytest.raises(ValueError, match=r"differently|every action|impossible"):
             counts.declare_illegal(state, actions)
-        assert counts.told().tolist() == before
+        assert counts.declarations().tolist() == before
     assert not atlas.certificate.check(ar.Counts(atlas.counts.setting))
     assert not len(ar.Counts(atlas.counts.setting).illegal)
 

@@ -122,7 +122,7 @@ def test_with_hidden_masks_every_state_is_declared_before_it_is_met():
     for again, actions in ((0, [0]), (1, [])):
         with pytest.raises(ValueError, match="declared differently before"):
             counts.declare_illegal(again, actions)
-    twin = ar.Counts.from_columns(SHY, counts.columns(), counts.told())
+    twin = ar.Counts.from_columns(SHY, counts.columns(), counts.declarations())
     assert twin == counts
     with pytest.raises(ValueError, match="never declared"):
         ar.Counts.from_columns(SHY, counts.columns())

@@ -49,7 +49,7 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         "source": atlas.source,
         "runs": atlas.runs,
         "policy": None if atlas.policy is None else atlas.policy.tolist(),
-        "known": atlas.counts.told().tolist(),
+        "known": atlas.counts.declarations().tolist(),
         "recorded": atlas.recorded,
         "added": atlas.counts.runs,
         "pooled": atlas.paid is not None and atlas.paid.pooled,
@@ -153,7 +153,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
 def from_older(counts: Counts, certificate: Certificate, paid: ObservedRewards | None) -> tuple[Counts, Certificate, list[str]]:
     """Brings an atlas of an earlier version (formats 1 and 2) up to date, with sentences on what it no longer promises."""
     setting, columns, news = counts.setting, counts.columns(), []
-    known, A = counts.told(), setting.n_actions
+    known, A = counts.declarations(), setting.n_actions
     stays = np.setdiff1d(counts.stays(), setting.absorbing_states)
     if len(stays):
         setting = replace(setting, terminal="state")

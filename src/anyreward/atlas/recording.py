@@ -53,7 +53,7 @@ class Recording(NamedTuple):
         if sum(runs) != len(self.states) or min(runs, default=1) < 1 - (len(runs) == 1):
             raise ValueError(f"{DAMAGED} damaged.")
         again = Counts(counts.setting, counts.transfer)
-        again.declare(counts.told())
+        again.declare(counts.declarations())
         again.runs = 0
         empty, begin = again.copy(), 0
         for run in runs:

@@ -554,10 +554,10 @@ class Counts:
             "edges": edges,
             "values": values,
             "booked_at": np.array([self._booked_at]),
-            "known": self.told(),
+            "known": self.declarations(),
         }
 
-    def told(self) -> np.ndarray:
+    def declarations(self) -> np.ndarray:
         """All declared or given marks of state-action pairs, as rows (s A + a, mark) for `declare`: (M, 2)."""
         told = np.flatnonzero(self.table.known != self._blank)
         return np.stack([told, self.table.known[told].astype(np.int64)], axis=1)
@@ -582,7 +582,7 @@ class Counts:
         return counts
 
     def declare(self, known: np.ndarray) -> None:
-        """Applies marks of state-action pairs, as `told` gives them.
+        """Applies marks of state-action pairs, as `declarations` gives them.
 
         Parameters
         ----------

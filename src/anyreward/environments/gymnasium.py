@@ -336,12 +336,14 @@ class GymnasiumEnvironment:
         }
 
     def check(self, counts: Counts) -> None:
-        before = Counts(counts.setting).told()[:, 0]  # what the setting says is not the environment's to tell
-        mine, theirs = ({tuple(row) for row in x[~np.isin(x[:, 0], before)].tolist()} for x in (self.told(), counts.told()))
+        before = Counts(counts.setting).declarations()[:, 0]  # what the setting says is not the environment's to tell
+        mine, theirs = (
+            {tuple(row) for row in x[~np.isin(x[:, 0], before)].tolist()} for x in (self.declarations(), counts.declarations())
+        )
         if mine != theirs:
             raise ValueError("what it says of legal actions and of ends is not what it says that the environment told.")
 
-    def told(self) -> np.ndarray:
+    def declarations(self) -> np.ndarray:
         """What the environment told of its states, as rows for `Counts.declare`: (s A + a, mark)."""
         A, rows, table = self.n_actions, [], kernels.table
         if self._masks is None:
