@@ -530,8 +530,8 @@ class Counts:
         for name, column in self.columns().items():
             sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
         if len(self.table.known):
-            told = np.flatnonzero(self.table.known != self._blank)
-            sha.update(told.astype("<i8").tobytes() + bytes(self.table.known[told]))
+            marked = np.flatnonzero(self.table.known != self._blank)
+            sha.update(marked.astype("<i8").tobytes() + bytes(self.table.known[marked]))
         return sha.hexdigest()
 
     def _fresh_marks(self) -> np.ndarray:
@@ -559,8 +559,8 @@ class Counts:
 
     def declarations(self) -> np.ndarray:
         """All declared or given marks of state-action pairs, as rows (s A + a, mark) for `declare`: (M, 2)."""
-        told = np.flatnonzero(self.table.known != self._blank)
-        return np.stack([told, self.table.known[told].astype(np.int64)], axis=1)
+        marked = np.flatnonzero(self.table.known != self._blank)
+        return np.stack([marked, self.table.known[marked].astype(np.int64)], axis=1)
 
     @classmethod
     def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
