@@ -133,7 +133,7 @@ class BPIUCRL(IndexExplorer):
         radii = self.bound.kl_radii(self.counts, self.delta, last_step=True)
         robust = Robust(self.counts, radii, self.bound.most_successors(self.setting), self.reward)
         (self._Q_up, up), (self._Q_lo, lo) = robust.best(kernels.robust.UPPER), robust.best(kernels.robust.LOWER)
-        self._ends, self._news = (up, lo), self.counts.news
+        self._ends, self._outdating_declarations = (up, lo), self.counts.outdating_declarations
 
     def _make_constants(self) -> Any:
         setting, delta = self.setting, self.delta
@@ -173,9 +173,9 @@ class BPIUCRL(IndexExplorer):
     def _catch_up(self) -> None:
         """Brings the bounds up to date with what was declared since they were computed."""
         if self._on_arrival:
-            if self.counts.news != self._news:
+            if self.counts.outdating_declarations != self._outdating_declarations:
                 self._plan_everywhere()
-        elif self._values.has_news():
+        elif self._values.outdated_by_declarations():
             self._values.sweep()
 
     def ask(self) -> np.ndarray:

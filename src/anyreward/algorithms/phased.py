@@ -97,7 +97,7 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
     def _catch_up(self) -> None:
         """Begins a phase if something was declared since the last one began."""
         values = self._values
-        if not values.has_news():
+        if not values.outdated_by_declarations():
             return
         self._fit()
         kernels.compiled.fitting(kernels.phases.replan, self._balls)(

@@ -43,7 +43,7 @@ class ValueBounds:
     """
 
     def __init__(self, counts: Counts, constants: Constants, rewards: str, known: np.ndarray) -> None:
-        self.counts, self.constants, self.news = counts, constants, counts.news
+        self.counts, self.constants, self.outdating_declarations = counts, constants, counts.outdating_declarations
         setting, N, A = counts.setting, counts.capacity, counts.setting.n_actions
         planes, H = setting.planes, setting.horizon
         self.bound_arrays = kernels.bpi.ValueBoundArrays(
@@ -96,10 +96,10 @@ class ValueBounds:
         """A full backward pass, with the radii as they are."""
         kernels.bpi.sweep(self.counts.table, self.bound_arrays, self.rewards, self.constants, self.gaps)
 
-    def has_news(self) -> bool:
+    def outdated_by_declarations(self) -> bool:
         """Whether something was declared of states and actions since this was asked: what is illegal, and what is known."""
-        before, self.news = self.news, self.counts.news
-        return self.news != before
+        before, self.outdating_declarations = self.outdating_declarations, self.counts.outdating_declarations
+        return self.outdating_declarations != before
 
     def cautious_policy(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S), the first of several maximisers."""
@@ -132,7 +132,7 @@ class ValueBounds:
 
     def restore(self, counts: Counts, state: dict[str, np.ndarray]) -> None:
         """Takes up bounds that `state` gave; raises ValueError if they do not fit these counts."""
-        self.counts, self.news = counts, counts.news
+        self.counts, self.outdating_declarations = counts, counts.outdating_declarations
         self.fit()
         N, A, bound_arrays = counts.n_nodes, counts.setting.n_actions, self.bound_arrays
         for array in (*bound_arrays, self.rewards.total, self.rewards.lo):  # whatever was there before

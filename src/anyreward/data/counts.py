@@ -69,8 +69,8 @@ class Counts:
             self._pool = Counts(replace(setting, stationary=True))
         self._booked_at = 0  # the number of episodes when the predictions were last renewed
         self.runs = 1
-        self.news = 0  # increases with each declaration that makes previously computed indices out of date
-        self._declarations = 0  # increases with each declaration
+        self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
+        self._declaration_count = 0  # increases with each declaration
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         self.table: Table = kernels.table.Table(
@@ -169,9 +169,9 @@ class Counts:
         outdate it.
         """
         met = self.table.node_of[:, states].any() or not self.setting.hidden_masks
-        self.news += bool(met and (self._marks()[states] != row).any())
+        self.outdating_declarations += bool(met and (self._marks()[states] != row).any())
         self._marks()[states] = row
-        self._declarations += 1
+        self._declaration_count += 1
 
     def _check_state(self, s: int, row: np.ndarray) -> None:
         """Raises if an observed transition from state s contradicts the marks (A,) of its state-action pairs."""
@@ -456,7 +456,7 @@ class Counts:
     @property
     def revision(self) -> tuple[int, int]:
         """A value that changes whenever these counts do, by episodes or by declarations: a key for results computed from them."""
-        return self.episodes, self._declarations
+        return self.episodes, self._declaration_count
 
     @property
     def transitions(self) -> int:
@@ -606,7 +606,7 @@ class Counts:
         if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
             raise ValueError("its declarations about state-action pairs are damaged.")
         before[:] = marks
-        self._declarations += 1
+        self._declaration_count += 1
 
     @property
     def declared(self) -> tuple[str, ...]:
@@ -638,7 +638,11 @@ class Counts:
         twin.table = self.table._replace(**{k: v.copy() for k, v in self.table._asdict().items()})
         twin._pool = None if self._pool is None else self._pool.copy()
         twin._booked_at = self._booked_at
-        twin.runs, twin.news, twin._declarations = self.runs, self.news, self._declarations
+        twin.runs, twin.outdating_declarations, twin._declaration_count = (
+            self.runs,
+            self.outdating_declarations,
+            self._declaration_count,
+        )
         return twin
 
     def __add__(self, other: Counts) -> Counts:
