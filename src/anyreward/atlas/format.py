@@ -135,15 +135,15 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
                 recording.check_counts(counts, recorded or (counts.episodes,))
             if paid is not None and len(paid):
                 recording.check_paid(paid, setting)
-        news: list[str] = []
+        notices: list[str] = []
         if about["format"] < FORMAT:
-            counts, certificate, news = from_older(counts, certificate, paid)
+            counts, certificate, notices = from_older(counts, certificate, paid)
         runs, source = checked_runs(about["runs"]), checked_source(about["source"], setting)
         if about["format"] < FORMAT and len(counts.illegal) and "own" in source:
             source["own"] = {"epsilon": None, "met": False, "guarantee": "none: of an earlier version that did not know of masks"}
         atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward)
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
-        for text in news:
+        for text in notices:
             warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)
         return atlas, dict(about["progress"]), state
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as problem:
@@ -152,12 +152,12 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
 
 def from_older(counts: Counts, certificate: Certificate, paid: ObservedRewards | None) -> tuple[Counts, Certificate, list[str]]:
     """Brings an atlas of an earlier version (formats 1 and 2) up to date, with sentences on what it no longer promises."""
-    setting, columns, news = counts.setting, counts.columns(), []
+    setting, columns, notices = counts.setting, counts.columns(), []
     known, A = counts.declarations(), setting.n_actions
     stays = np.setdiff1d(counts.stays(), setting.absorbing_states)
     if len(stays):
         setting = replace(setting, terminal="state")
-        news.append(
+        notices.append(
             "it assumes that a state in which an episode terminated once always terminates it; its certificate did not say so, "
             "and prints it now."
         )
@@ -166,14 +166,16 @@ def from_older(counts: Counts, certificate: Certificate, paid: ObservedRewards |
         met = np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
         pairs = np.setdiff1d((met[:, None] * A + np.arange(A)).reshape(-1), known[:, 0])
         known = np.concatenate([known, np.column_stack([pairs, np.zeros_like(pairs)])])
-        news.append("it took every action to be legal in unvisited states; plans now allow for any set of legal actions there.")
+        notices.append(
+            "it took every action to be legal in unvisited states; plans now allow for any set of legal actions there."
+        )
         if not certificate.every_reward:
             certificate = replace(certificate, epsilon=certificate.largest, met=False)
-            news.append("its certificate for one reward is void for that reason: identify the policy again.")
+            notices.append("its certificate for one reward is void for that reason: identify the policy again.")
     if paid is not None and paid.pooled:
-        news.append("its observed rewards were pooled over the steps; a plan for them needs stationary_rewards=True.")
+        notices.append("its observed rewards were pooled over the steps; a plan for them needs stationary_rewards=True.")
     if paid is not None and len(paid):
-        news.append(
+        notices.append(
             "plans for its own reward took rewards that never varied for deterministic; "
             "now pass rewards='deterministic' if you know that they are."
         )
@@ -182,7 +184,7 @@ def from_older(counts: Counts, certificate: Certificate, paid: ObservedRewards |
         certificate = replace(certificate, setting=setting, digest=counts.digest(), assumed=counts.declared)
         if certificate.every_reward:
             certificate = certify(counts, certificate.delta, certificate.bounds, certificate.target, **certificate.options)
-    return counts, certificate, news
+    return counts, certificate, notices
 
 
 def one_sentence(problem: Exception) -> str:
