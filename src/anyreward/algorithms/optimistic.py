@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..data.counts import grown
+from ..data.counts import enlarged
 from ..setting import Setting, positive
 from .explorer import NOTHING, IndexExplorer
 
@@ -90,10 +90,12 @@ class OptimisticExplorer(IndexExplorer):
         """Lets the arrays follow the table."""
         N, A = self.counts.capacity, self.setting.n_actions
         if self._greedy.V.shape[1] < N:
-            self._greedy = self._greedy._replace(**{k: grown(getattr(self._greedy, k), N * A if k == "Q" else N) for k in NODES})
+            self._greedy = self._greedy._replace(
+                **{k: enlarged(getattr(self._greedy, k), N * A if k == "Q" else N) for k in NODES}
+            )
             size = {"Q_lo": N * A}
-            self._indices = type(self._indices)(**{k: grown(v, size.get(k, N)) for k, v in self._indices._asdict().items()})
-            self._rows = type(self._rows)(*(grown(rows, N * A) for rows in self._rows))
+            self._indices = type(self._indices)(**{k: enlarged(v, size.get(k, N)) for k, v in self._indices._asdict().items()})
+            self._rows = type(self._rows)(*(enlarged(rows, N * A) for rows in self._rows))
 
     def _start(self, values: np.ndarray, blank: float) -> float:
         """An entry of step 0 in the start state; infinite if the start is not known."""

@@ -22,7 +22,7 @@ import numpy as np
 from .. import kernels
 from .._checks import checked_array
 from ..certificates.bounds import TightBound
-from ..data.counts import Counts, grown
+from ..data.counts import Counts, enlarged
 from ..rewards.forms import Reward
 from ..setting import Setting, positive
 from .explorer import IndexExplorer, RewardedExplorer
@@ -92,7 +92,7 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
         """Lets the arrays follow the table."""
         self._values.fit()
         if len(self._started) < len(self.counts.table.n):
-            self._started = grown(self._started, len(self.counts.table.n))
+            self._started = enlarged(self._started, len(self.counts.table.n))
 
     def _catch_up(self) -> None:
         """Begins a phase if something was declared since the last one began."""

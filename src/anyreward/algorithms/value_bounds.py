@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..data.counts import Counts, grown
+from ..data.counts import Counts, enlarged
 
 if TYPE_CHECKING:
     from ..kernels.bpi import Constants
@@ -86,9 +86,9 @@ class ValueBounds:
         N, A = self.counts.capacity, self.counts.setting.n_actions
         if self.bound_arrays.V.shape[1] < N:
             self.bound_arrays = self.bound_arrays._replace(
-                **{k: grown(v, N * A if k in ROWS else N) for k, v in self.bound_arrays._asdict().items() if k != "extremes"}
+                **{k: enlarged(v, N * A if k in ROWS else N) for k, v in self.bound_arrays._asdict().items() if k != "extremes"}
             )
-            total, up, lo = (grown(rows, N * A) for rows in (self.rewards.total, self.rewards.up, self.rewards.lo))
+            total, up, lo = (enlarged(rows, N * A) for rows in (self.rewards.total, self.rewards.up, self.rewards.lo))
             up[len(self.rewards.up) :] = 1.0
             self.rewards = self.rewards._replace(total=total, up=up, lo=lo)
 

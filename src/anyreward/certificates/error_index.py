@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..data.counts import Counts, grown
+from ..data.counts import Counts, enlarged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +53,8 @@ class ErrorIndex:
         if self.greedy.V.shape[1] < N:
             g = self.greedy
             sizes = {"Q": N * A, "V": N, "settled": N}
-            self.greedy = g._replace(**{name: grown(getattr(g, name), size) for name, size in sizes.items()})
-            self.rows = kernels.rf.Rows(*(grown(rows, N * A) for rows in self.rows))
+            self.greedy = g._replace(**{name: enlarged(getattr(g, name), size) for name, size in sizes.items()})
+            self.rows = kernels.rf.Rows(*(enlarged(rows, N * A) for rows in self.rows))
 
     def plan(self) -> float:
         """Computes the whole index from the counts; returns its value before the first step."""

@@ -373,11 +373,11 @@ class Counts:
         edges = int(t.used[1]) + kernels.table.edges_needed(t.used, records)
         if nodes > len(t.state):
             size = min(most, max(nodes, 2 * len(t.state)))
-            rows = {name: grown(getattr(t, name), size * self.setting.n_actions) for name in ("n", "first", "size", "room")}
-            t = t._replace(state=grown(t.state, size), following=grown(t.following, size), **rows)
+            rows = {name: enlarged(getattr(t, name), size * self.setting.n_actions) for name in ("n", "first", "size", "room")}
+            t = t._replace(state=enlarged(t.state, size), following=enlarged(t.following, size), **rows)
         if edges > len(t.target):
             size = max(edges, 2 * len(t.target))
-            t = t._replace(**{name: grown(getattr(t, name), size) for name in ("target", "seen", "booked", "evidence")})
+            t = t._replace(**{name: enlarged(getattr(t, name), size) for name in ("target", "seen", "booked", "evidence")})
         self.table = t
 
     def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
@@ -774,7 +774,7 @@ def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def grown(array: np.ndarray, size: int) -> np.ndarray:
+def enlarged(array: np.ndarray, size: int) -> np.ndarray:
     """A copy of `array` with `size` entries along its last axis; the new ones are 0."""
     # The operating system provides zeroed pages only when they are first used, so unused room costs no memory.
     bigger = np.zeros((*array.shape[:-1], size), array.dtype)
