@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("h", "s", "a", "next", "count")  # of the table of counts, see `Counts.columns`
 DAMAGED = "its counts are"  # the beginning of error messages about a damaged file
-MOST = 2**53  # the largest count that is exact as a float
+LARGEST_COUNT = 2**53  # the largest count that is exact as a float
 
 
 class Counts:
@@ -327,7 +327,7 @@ class Counts:
             ("s", flows[:, 1], 0, setting.n_outcomes - 1),
             ("a", flows[:, 2], 0, setting.n_actions - 1),
             ("next", flows[:, 3], 0, setting.n_outcomes - 1),
-            ("count", flows[:, 4], 1, MOST),
+            ("count", flows[:, 4], 1, LARGEST_COUNT),
         ):
             wrong = (values < low) | (values > high)
             if name in ("s", "a"):
@@ -335,7 +335,7 @@ class Counts:
             if wrong.any():
                 row = int(wrong.argmax())
                 raise ValueError(f"row {row} of the counts has {name} = {values[row]}: it has to be from {low} to {high}.")
-        if flows[:, 4].sum(dtype=float) > MOST:
+        if flows[:, 4].sum(dtype=float) > LARGEST_COUNT:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
         left = ~start & setting.stays(flows[:, 1]) & (flows[:, 3] != flows[:, 1])
         if left.any():
@@ -651,7 +651,7 @@ class Counts:
             return NotImplemented
         if self.setting != other.setting:
             raise ValueError(f"counts of different settings cannot be added: {self.setting} and {other.setting}.")
-        if float(self.transitions + other.transitions) > MOST or self.episodes + other.episodes > MOST:
+        if float(self.transitions + other.transitions) > LARGEST_COUNT or self.episodes + other.episodes > LARGEST_COUNT:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
         total, columns = self.copy(), other.columns()
         total._share_marks(other)

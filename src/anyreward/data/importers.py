@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
     """Counts from a table of transitions; see `Counts.from_dataframe`."""
-    from .counts import COLUMNS, MOST, Counts
+    from .counts import COLUMNS, LARGEST_COUNT, Counts
 
     columns: dict[str, np.ndarray] = {}
     for name in COLUMNS:
@@ -56,14 +56,14 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
         )
         if not whole:
             raise ValueError(f"the column {shown(name)} of the data frame is {values.dtype}: it has to hold whole numbers.")
-        low, high = {"h": -1, "count": 1}.get(name, 0), most.get(name, MOST)
+        low, high = {"h": -1, "count": 1}.get(name, 0), most.get(name, LARGEST_COUNT)
         outside = (values < low) | (values > high)
         if name in ("s", "a"):
             outside &= ~starts
         if outside.any():
             i = int(outside.argmax())
             raise ValueError(f"row {i} of the data frame has {name} = {values[i]}: it has to be from {low} to {high}.")
-    if columns["count"].sum(dtype=float) > MOST:
+    if columns["count"].sum(dtype=float) > LARGEST_COUNT:
         raise ValueError("the counts of the data frame add up to more than 2^53, beyond which they would not be exact.")
     h = columns["h"].astype(np.int64)
     columns = {name: np.where(starts & (name in ("s", "a")), 0, values).astype(np.int64) for name, values in columns.items()}

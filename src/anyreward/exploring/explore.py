@@ -18,7 +18,7 @@ from ..algorithms import Explorer, make_explorer
 from ..algorithms.registry import explorer_class
 from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound
-from ..data.counts import MOST
+from ..data.counts import LARGEST_COUNT
 from ..data.tabular import TabularMDP
 from ..environments.audit import audit, audited
 from ..environments.base import Environment
@@ -202,7 +202,7 @@ def check_episodes(max_episodes: int | None, horizon: int) -> int:
     """How many episodes can be counted exactly; raises if more are asked for."""
     if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
-    most = MOST // (max(1, whole_number(horizon, "horizon")) + 1)
+    most = LARGEST_COUNT // (max(1, whole_number(horizon, "horizon")) + 1)
     if max_episodes is not None and max_episodes > most:
         raise ValueError(f"max_episodes is {max_episodes}: beyond {most:,} episodes of this horizon, counts would not be exact.")
     return most
