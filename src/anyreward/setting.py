@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1e-300  # the smallest accepted confidence parameter: its shares must not underflow
-MOST_NODES = 2**31 - 2  # visited (step, state) nodes are numbered with 32 bits
+MIN_PROBABILITY = 1e-300  # the smallest accepted confidence parameter: its shares must not underflow
+MAX_NODES = 2**31 - 2  # visited (step, state) nodes are numbered with 32 bits
 TERMINALS = ("outcome", "end", "state")  # how an early termination is represented, see `Setting`
 
 
@@ -92,9 +92,9 @@ class Setting:
             raise ValueError(
                 f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}, or None."
             )
-        if max(self.horizon, self.n_actions) > MOST_NODES:
+        if max(self.horizon, self.n_actions) > MAX_NODES:
             raise ValueError(f"{self.n_actions} actions and {self.horizon} steps are too many: both have to stay below 2^31.")
-        if self.layers * self.n_outcomes > MOST_NODES:
+        if self.layers * self.n_outcomes > MAX_NODES:
             raise ValueError(
                 f"{self.layers} layers of {self.n_outcomes} states are too many: their product has to stay below 2^31."
             )
@@ -269,9 +269,9 @@ def real_number(value: Any, name: str) -> float:
 
 
 def probability(value: Any, name: str) -> float:
-    """`value` as a float strictly between 0 and 1, and at least `LEAST`, so that it can be shared by many events."""
-    if 0.0 < real_number(value, name) < LEAST:
-        raise ValueError(f"{name} is {value}: it has to be at least {LEAST:g}.")
+    """`value` as a float strictly between 0 and 1, and at least `MIN_PROBABILITY`, so that it can be shared by many events."""
+    if 0.0 < real_number(value, name) < MIN_PROBABILITY:
+        raise ValueError(f"{name} is {value}: it has to be at least {MIN_PROBABILITY:g}.")
     if not 0.0 < real_number(value, name) < 1.0:
         raise ValueError(f"{name} is {value}: it has to be strictly between 0 and 1.")
     return float(value)

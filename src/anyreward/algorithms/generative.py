@@ -24,7 +24,7 @@ from .explorer import Draws, Request
 from .random_policy import RandomPolicy
 from .registry import register
 
-MOST_DRAWS = 2**53
+MAX_DRAWS = 2**53
 
 
 @register("generative")
@@ -81,7 +81,7 @@ def draws_for(setting: Setting, epsilon: float, delta: float = 0.1) -> int:
     low, high = 0, 1
     while error(high) > epsilon / 2:
         low, high = high, 2 * high
-        if high > MOST_DRAWS:
+        if high > MAX_DRAWS:
             raise ValueError(f"epsilon is {epsilon:g}: it would take more than 2^53 draws of every pair.")
     while high - low > 1:
         middle = (low + high) // 2

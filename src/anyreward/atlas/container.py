@@ -26,7 +26,7 @@ from .._files import check_writable, read_file, replace_file
 
 MAGIC = b"anyrewrd"
 SEAL = struct.Struct("<QQ32s8s")  # length of the text, length of the arrays, SHA-256, magic
-MOST_BYTES = 2**34  # the largest file that is read
+MAX_BYTES = 2**34  # the largest file that is read
 KINDS = ("<f8", "<i8", "<i4", "<u4", "|u1")  # the types that arrays may have
 
 
@@ -75,7 +75,7 @@ def seal(content: bytearray) -> None:
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, np.ndarray]]:
     """The columns, the description and the arrays that `write` wrote. Anything else is refused with a `ValueError`."""
-    content = read_file(path, MOST_BYTES, "an atlas file is needed", b"PAR1")
+    content = read_file(path, MAX_BYTES, "an atlas file is needed", b"PAR1")
     if content[:4] != b"PAR1":
         raise ValueError(f"{path} is not an atlas: it was not written by anyreward.")
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")

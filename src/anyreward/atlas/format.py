@@ -29,7 +29,7 @@ from .recording import Recording
 
 FORMAT = 3
 NEW = {"added", "pooled", "recorded"}  # entries that earlier formats did not have
-MOST_CELLS, MOST_STEPS = 2**26, 2**16  # the largest problem that a small file may describe: it costs time and memory
+MAX_CELLS, MAX_STEPS = 2**26, 2**16  # the largest problem that a small file may describe: it costs time and memory
 
 
 def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
@@ -94,7 +94,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         size = path.stat().st_size
         cells = max((setting.horizon + 1) * setting.n_outcomes, setting.n_outcomes * setting.n_actions)
         work = setting.horizon * len(columns["count"]) if setting.stationary else 0  # of one backward pass over all steps
-        if max(cells, 4 * work) > max(MOST_CELLS, 64 * size) or setting.horizon > max(MOST_STEPS, size):
+        if max(cells, 4 * work) > max(MAX_CELLS, 64 * size) or setting.horizon > max(MAX_STEPS, size):
             raise ValueError(f"{setting.horizon} steps with {setting.n_outcomes} states are too many for a file of this size.")
         if any(columns[name].ndim != 1 or columns[name].dtype.kind != "i" for name in COLUMNS):
             raise ValueError("its counts are not columns of whole numbers.")

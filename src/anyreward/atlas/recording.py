@@ -12,7 +12,7 @@ from ..rewards.observed import ObservedRewards
 from ..setting import Setting
 
 DAMAGED = "its recording is"  # the beginning of error messages about a damaged file
-MOST_PAID = float(np.finfo(float).max)  # refuses infinite rewards
+MAX_REWARD = float(np.finfo(float).max)  # refuses infinite rewards
 
 
 class Recording(NamedTuple):
@@ -41,7 +41,7 @@ class Recording(NamedTuple):
         B, H = episodes, setting.horizon
         states = checked_array(self.states, np.int32, (B, H + 1), DAMAGED, 0, setting.n_outcomes - 1)
         checked_array(self.actions, np.int32, (B, H), DAMAGED, 0, setting.n_actions - 1)
-        checked_array(self.rewards, float, (B, H), DAMAGED, -MOST_PAID, MOST_PAID)
+        checked_array(self.rewards, float, (B, H), DAMAGED, -MAX_REWARD, MAX_REWARD)
         lengths = checked_array(self.lengths, np.int32, (B,), DAMAGED, 1, H)
         checked_array(self.terminated, np.uint8, (B,), DAMAGED, 0, 1)
         after = states[np.arange(B)[:, None], np.minimum(np.arange(H + 1)[None], lengths[:, None])]

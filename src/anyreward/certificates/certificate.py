@@ -12,7 +12,7 @@ import numpy as np
 from .. import kernels
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..setting import LEAST, Setting, positive, probability, whole_number
+from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import certain, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .intervals import Robust
@@ -188,7 +188,7 @@ class Certificate:
         """Raises if a field has a wrong type or value. For certificates from files."""
         numbers = (self.epsilon, self.delta, self.transition_delta, *self.reward_range)
         right = all(isinstance(x, float | int) and not isinstance(x, bool) and isfinite(x) for x in numbers)
-        right = right and self.epsilon >= 0 and LEAST <= self.transition_delta <= self.delta < 1
+        right = right and self.epsilon >= 0 and MIN_PROBABILITY <= self.transition_delta <= self.delta < 1
         right = right and self.reward_range[0] < self.reward_range[1]
         right = right and all(isinstance(flag, bool) for flag in (self.met, self.claimed))
         right = right and isinstance(self.digest, str) and isinstance(self.reward, str | None)

@@ -506,11 +506,11 @@ def masks_of(text: str | None) -> Any:
     if text is None or text == "none":
         return text
     from .._files import read_file
-    from ..rewards.files import MOST_BYTES, array_from
+    from ..rewards.files import MAX_BYTES, array_from
 
     path = Path(text)
     needed = "--action-masks has to be none, or a .npy file with an (S, A) array of 0 and 1"
-    return array_from(path, read_file(path, MOST_BYTES, needed))
+    return array_from(path, read_file(path, MAX_BYTES, needed))
 
 
 def literal(text: str | None, name: str) -> Any:

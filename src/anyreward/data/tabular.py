@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from ..kernels.simulate import Model
     from ..rewards.forms import ArrivalReward
 
-MOST_ENTRIES = 2**28  # the largest transition table: two gigabytes
+MAX_ENTRIES = 2**28  # the largest transition table: two gigabytes
 TOLERANCE = 1e-9  # how far the sum of given probabilities may be from one; they are then rescaled
 
 
 def check_size(entries: int, name: str) -> None:
     """Raises if a transition table would be too large for memory. Call it before the table is filled."""
-    if entries > MOST_ENTRIES:
-        raise ValueError(f"{name} would have a transition table of {entries:,} entries: at most {MOST_ENTRIES:,} are possible.")
+    if entries > MAX_ENTRIES:
+        raise ValueError(f"{name} would have a transition table of {entries:,} entries: at most {MAX_ENTRIES:,} are possible.")
 
 
 class TabularMDP:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..setting import MOST_NODES, shown, whole_number
+from ..setting import MAX_NODES, shown, whole_number
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -212,9 +212,9 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
 
 def of_sane_size(numbering: Codec, name: str) -> Codec:
     """The numbering, if it is small enough for arrays with an entry for each value; else raises a ValueError."""
-    if numbering.size > MOST_NODES:
+    if numbering.size > MAX_NODES:
         raise ValueError(
-            f"the {name} space has {numbering.size:,} values: no more than {MOST_NODES:,} can be numbered. "
+            f"the {name} space has {numbering.size:,} values: no more than {MAX_NODES:,} can be numbered. "
             "Use bins, or max_states if only a few of them occur."
         )
     return numbering

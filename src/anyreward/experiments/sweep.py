@@ -45,9 +45,9 @@ from ..setting import nearest, positive, probability, real_number, shown
 from .compare import parsed
 from .jobs import Failure, run_jobs, version
 
-MOST_BYTES, MOST_CELLS = 2**18, 10**6  # the largest sweep file, and the largest number of cells
-MOST_TRIED = 10_000  # how many explorers are made at most while a sweep is validated
-MOST_ENTRIES = 2**27  # the largest number of triples (step, state, action) of an environment in a sweep
+MAX_BYTES, MAX_CELLS = 2**18, 10**6  # the largest sweep file, and the largest number of cells
+MAX_TRIED = 10_000  # how many explorers are made at most while a sweep is validated
+MAX_ENTRIES = 2**27  # the largest number of triples (step, state, action) of an environment in a sweep
 BOUNDS = ("tight", "paper")
 PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
     "horizon": lambda value, name: _whole(value, name, 1),
@@ -124,8 +124,8 @@ class Sweep:
             seeds=_whole(config.get("seeds", 1), "seeds", 1),
             seed=_whole(config.get("seed", 0), "seed", 0),
         )
-        if self.size > MOST_CELLS:
-            raise ValueError(f"the sweep has {self.size:,} cells: at most {MOST_CELLS:,} are possible.")
+        if self.size > MAX_CELLS:
+            raise ValueError(f"the sweep has {self.size:,} cells: at most {MAX_CELLS:,} are possible.")
         return self
 
     @property
@@ -141,7 +141,7 @@ class Sweep:
 
 def load_config(path: Path) -> dict[str, Any]:
     """Read and validate a sweep file; raises a ValueError that says what is wrong with it."""
-    content = read_file(path, MOST_BYTES, "a sweep file is needed")
+    content = read_file(path, MAX_BYTES, "a sweep file is needed")
     try:
         config = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as problem:  # TOML's own errors and those of UTF-8 are ValueErrors
@@ -168,8 +168,8 @@ def cells(config: dict[str, Any]) -> list[Cell]:
                 check_episodes(choice.get("max_episodes"), choice["horizon"])
                 part = json.dumps([where, algorithm, {key: choice[key] for key in choice if key not in free}], sort_keys=True)
                 if part not in tried:
-                    if len(tried) == MOST_TRIED:
-                        raise ValueError(f"the sweep has more than {MOST_TRIED:,} combinations beside epsilon and max_episodes.")
+                    if len(tried) == MAX_TRIED:
+                        raise ValueError(f"the sweep has more than {MAX_TRIED:,} combinations beside epsilon and max_episodes.")
                     _try(kind, options, mdp, choice, algorithm)
                     tried.add(part)
                 found += [Cell(algorithm, where, how, replicate, number) for replicate, number in enumerate(numbers)]
@@ -227,7 +227,7 @@ def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], e
             choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
         )
         entries = setting.layers * setting.n_outcomes * setting.n_actions
-        if max(entries, setting.horizon) > MOST_ENTRIES:
+        if max(entries, setting.horizon) > MAX_ENTRIES:
             raise ValueError(f"{setting.horizon} steps of {setting.n_states} states are more than a sweep may have.")
         make_explorer(kind, setting, own_reward=mdp.reward, **given)
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as problem:

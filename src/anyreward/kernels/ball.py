@@ -20,7 +20,7 @@ from .compiled import inlined, loop
 
 ROUNDING = 1e-13  # the gap is reduced by this relative amount, so that rounding cannot move it to the unsafe side ...
 ROUNDING_EACH = 4e-16  # ... and by this much more for each successor in the sum
-LEAST_U = 1e-250  # below this, 1/u could overflow, and F(u) is negligible
+MIN_U = 1e-250  # below this, 1/u could overflow, and F(u) is negligible
 
 
 @inlined
@@ -63,7 +63,7 @@ def gap(seen, begin, size, n, g, c, u):
         if best * inverse <= 1.0:  # theta(0) <= c
             return best * keep, 0.0
     low, high = 0.0, mean / c  # theta(u) <= log(1 + mean/u) is below c for larger u
-    if not LEAST_U < u < high:
+    if not MIN_U < u < high:
         variance = 0.0
         for k in range(size):
             variance += seen[begin + k] * (g[k] - mean) * (g[k] - mean)
@@ -71,7 +71,7 @@ def gap(seen, begin, size, n, g, c, u):
         if not u > 0.0:
             u = 0.5 * high
     for _ in range(100):
-        if u < LEAST_U:
+        if u < MIN_U:
             break
         logs, m, s, inverse = 0.0, 0.0, 0.0, 1.0 / u
         for k in range(size):

@@ -27,8 +27,8 @@ import numpy as np
 from ..setting import shown
 
 # Limits that keep an expression from using too much time or memory.
-MOST_WORK = 1e9  # number of values times number of nodes in the syntax tree
-LONGEST, DEEPEST, MOST_CELLS = 2_000, 60, 10**8  # characters; levels of nesting; values
+MAX_WORK = 1e9  # number of values times number of nodes in the syntax tree
+LONGEST, DEEPEST, MAX_CELLS = 2_000, 60, 10**8  # characters; levels of nesting; values
 EXAMPLE = "for example 'state == 30'"
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -66,9 +66,9 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
     tree = _parse(text)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     shape = (H, S, A, S) if "next" in names else (H, S, A)
-    if np.prod(shape, dtype=float) > MOST_CELLS:
+    if np.prod(shape, dtype=float) > MAX_CELLS:
         raise ValueError(f"the reward {shown(text)} has too many values, {shape}: give it as a table.")
-    if np.prod(shape, dtype=float) * sum(1 for _ in ast.walk(tree)) > MOST_WORK:
+    if np.prod(shape, dtype=float) * sum(1 for _ in ast.walk(tree)) > MAX_WORK:
         raise ValueError(f"the reward {shown(text)} has too many parts for its {shape} values: give it as a table.")
     axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
     values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))

@@ -15,9 +15,9 @@ from ..setting import Setting
 from .forms import Reward
 
 ENDINGS = (".csv", ".json", ".npy")
-MOST_ROWS = 10**7  # of a table on arrival
+MAX_ROWS = 10**7  # of a table on arrival
 # The largest files in bytes: of CSV and JSON, which need much more memory once they are parsed, and of arrays.
-MOST_TEXT, MOST_BYTES = 2**25, 2**31
+MAX_TEXT_BYTES, MAX_BYTES = 2**25, 2**31
 COLUMNS = ("h", "s", "a", "next", "reward")
 
 
@@ -34,7 +34,7 @@ def read_reward(source: str, setting: Setting) -> Reward:
     path = Path(source)
     if path.suffix.lower() not in ENDINGS:
         return source
-    most = MOST_BYTES if path.suffix.lower() == ".npy" else MOST_TEXT
+    most = MAX_BYTES if path.suffix.lower() == ".npy" else MAX_TEXT_BYTES
     content = read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed")
     match path.suffix.lower():
         case ".npy":
@@ -137,7 +137,7 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
 def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
     """A sparse table on arrival with columns s and a, whose rows are repeated over all states or actions if one was missing."""
     lacking = [size for name, size in (("s", setting.n_states), ("a", setting.n_actions)) if name not in table]
-    if np.prod([len(table["reward"]), *lacking], dtype=float) > MOST_ROWS:
+    if np.prod([len(table["reward"]), *lacking], dtype=float) > MAX_ROWS:
         raise ValueError(f"{path} has too many transitions without columns s and a: name the states and actions that pay.")
     for name, size in (("s", setting.n_states), ("a", setting.n_actions)):
         if name not in table:

@@ -29,7 +29,7 @@ import numpy as np
 from ..setting import Setting, shown
 
 Reward = Any  # one of the forms above
-MOST_CALLS = 10**8  # of a reward function
+MAX_CALLS = 10**8  # of a reward function
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _shape(values: Any) -> tuple[int, ...]:
 def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
     """The values of a reward function as an array, (H, S, A) or (H, S, A, S)."""
     shape = (H, S, A, S) if _takes(reward) == 4 else (H, S, A)
-    if np.prod(shape, dtype=float) > MOST_CALLS:
+    if np.prod(shape, dtype=float) > MAX_CALLS:
         raise ValueError(f"reward is a function of {len(shape)} arguments with too many values, {shape}: give it as a table.")
     try:
         return np.array([float(reward(*map(int, index))) for index in np.ndindex(*shape)], dtype=float).reshape(shape)
