@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
-TALLEST = 200  # the most rows of a grid in a terminal
+MAX_GRID_ROWS = 200  # the most rows of a grid in a terminal
 WIDTH = 60  # the number of bars in a terminal
 BLUE, GREY = "#1f5fa8", "#888888"
 
@@ -56,7 +56,7 @@ def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
     list of str
     """
     visits, shape = atlas.counts.state_visits().astype(float), grid_of(atlas, grid)
-    if shape is not None and shape[0] <= TALLEST and shape[1] <= 2 * WIDTH:
+    if shape is not None and shape[0] <= MAX_GRID_ROWS and shape[1] <= 2 * WIDTH:
         field = visits[: shape[0] * shape[1]].reshape(shape)
         level = np.log1p(field) / max(np.log1p(field.max()), 1e-9)
         return ["".join(SHADES[int(np.ceil(x * (len(SHADES) - 1)))] * 2 for x in row) for row in level]
@@ -86,7 +86,7 @@ def plan_text(atlas: Atlas, plan: Plan, grid: tuple[int, int] | None = None, ste
         Empty if the states are not the cells of a grid, or the grid is too tall.
     """
     shape = grid_of(atlas, grid)
-    if shape is None or shape[0] > TALLEST:
+    if shape is None or shape[0] > MAX_GRID_ROWS:
         return []
     looks = atlas.source.get("arrows") or ""
     visited = atlas.counts.state_visits() > 0

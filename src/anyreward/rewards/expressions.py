@@ -28,7 +28,7 @@ from ..setting import shown
 
 # Limits that keep an expression from using too much time or memory.
 MAX_WORK = 1e9  # number of values times number of nodes in the syntax tree
-LONGEST, DEEPEST, MAX_CELLS = 2_000, 60, 10**8  # characters; levels of nesting; values
+MAX_CHARACTERS, MAX_DEPTH, MAX_CELLS = 2_000, 60, 10**8  # characters; levels of nesting; values
 EXAMPLE = "for example 'state == 30'"
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -85,8 +85,8 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
 
 def _parse(text: str) -> ast.Expression:
     """The syntax tree of an expression. Raises if the expression is not one, too long or too deeply nested."""
-    if len(text) > LONGEST:
-        raise ValueError(f"the reward expression has {len(text)} characters, more than {LONGEST}: give it as a table.")
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"the reward expression has {len(text)} characters, more than {MAX_CHARACTERS}: give it as a table.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python warns about style, such as a missing space in "1if"
@@ -95,7 +95,7 @@ def _parse(text: str) -> ast.Expression:
         raise ValueError(f"the reward {shown(text)} is not an expression ({problem.msg}): write one, {EXAMPLE}.") from None
     except (ValueError, MemoryError, RecursionError):
         raise ValueError(f"the reward {shown(text)} is not an expression: write one, {EXAMPLE}.") from None
-    if _depth(tree) > DEEPEST:
+    if _depth(tree) > MAX_DEPTH:
         raise ValueError(f"the reward {shown(text)} is nested too deeply: give it as a table.")
     return tree
 
