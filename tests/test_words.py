@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreward.words import certain, down, interval, up
+from anyreward.words import confidence_level, down, interval, up
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -39,4 +39,4 @@ def test_intervals_open_outward():
     ("delta", "text"), [(0.1, "0.9"), (0.05, "0.95"), (1e-12, "0.999999999999"), (1e-30, "1 - 1e-30"), (1 / 3, "1 - 0.333334")]
 )
 def test_a_probability_is_never_rounded_up(delta, text):
-    assert certain(delta) == text
+    assert confidence_level(delta) == text

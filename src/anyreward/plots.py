@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._files import check_writable, replace_file
-from .words import certain, down, interval, up
+from .words import confidence_level, down, interval, up
 
 if TYPE_CHECKING:
     from .atlas.atlas import Atlas, Plan
@@ -189,7 +189,7 @@ def save_report(path: Path, atlas: Atlas, plan: Plan, reward: str, grid: tuple[i
         ("true value of the plan", f"at least {down(plan.lower, 6)}"),
         ("true optimum", f"at most {up(plan.upper, 6)}"),
         ("largest possible distance from the optimum", up(plan.regret_bound, 6)),
-        ("probability", f"at least {certain(plan.delta)}"),
+        ("probability", f"at least {confidence_level(plan.delta)}"),
         ("assumes", "; ".join(plan.assumptions) or "only the Markov property"),
         ("certificate of the atlas", str(atlas.certificate)),
         ("explored", f"{atlas.source.get('env', 'counts')} with {atlas.source.get('algorithm', 'other data')}"),
@@ -212,7 +212,7 @@ th {{ text-align: left; padding-right: 1rem; font-weight: 600; vertical-align: t
 .policy {{ overflow-x: auto; font-size: 12px }} .policy td, .policy th {{ padding: 1px 6px; text-align: right }}
 </style></head><body>
 <h1>A plan and its certified bounds</h1>
-<p>With probability at least {certain(plan.delta)}, the true value of this plan lies in
+<p>With probability at least {confidence_level(plan.delta)}, the true value of this plan lies in
 <strong>{interval(plan.lower, plan.upper, 6)}</strong>, and so does the optimum.</p>
 <table>{table}</table>
 <p><img alt="Visits per state and certified epsilon" src="data:image/png;base64,{image}"></p>

@@ -27,7 +27,7 @@ def exact(x: float) -> str:
     return repr(float(x)).removesuffix(".0")
 
 
-def certain(delta: float) -> str:
+def confidence_level(delta: float) -> str:
     """1 - delta without rounding: "0.9", "0.999999"; "1 - 1e-30" where it would have more than 12 digits."""
     exact = Decimal(1) - Decimal(repr(float(delta)))
     return f"{exact.normalize():f}" if len(exact.as_tuple().digits) <= 12 else f"1 - {up(delta, 6)}"

@@ -22,7 +22,7 @@ from ..planning import _induct, as_policy
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..rewards.observed import ObservedRewards
 from ..setting import shown, truth
-from ..words import certain, exact, interval
+from ..words import confidence_level, exact, interval
 from .recording import Recording
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Plan:
 
     def __repr__(self) -> str:
         H, S = self.policy.shape
-        sure = f"{interval(self.lower, self.upper)} with probability {certain(self.delta)}"
+        sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
         assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
         return f"Plan(value {self.value:.4g} in {sure}, policy for {H} steps and {S} states{assumes})"
 

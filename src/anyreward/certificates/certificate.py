@@ -13,7 +13,7 @@ from .. import kernels
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
-from ..words import certain, exact, up
+from ..words import confidence_level, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options
 from .intervals import Robust
 
@@ -212,7 +212,7 @@ class Certificate:
         nothing = f" (which says nothing: no value exceeds {up(self.largest)})" if self.epsilon >= self.largest else ""
         assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
         claimed = "claimed by the file, not verified: " if self.claimed else ""
-        sure = f"with probability {certain(self.delta)}"
+        sure = f"with probability {confidence_level(self.delta)}"
         return (
             f"{claimed}epsilon {up(self.epsilon)}{nothing} {sure}, {scope}, horizon {self.horizon}, "
             f"discount {exact(self.discount)}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes{assumes}"

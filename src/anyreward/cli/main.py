@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import typer
 
 from ..setting import shown
-from ..words import certain, console, down, exact, plain, up
+from ..words import confidence_level, console, down, exact, plain, up
 
 NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
 
@@ -365,7 +365,7 @@ def plan(
         return
     say(f"value {made.value:.6g} in the empirical model")
     ends = f"{down(made.lower, 6)} <= its true value <= the optimum <= {up(made.upper, 6)}"
-    say(f"with probability {certain(made.delta)}: {ends}", *assumed_lines(made.assumptions))
+    say(f"with probability {confidence_level(made.delta)}: {ends}", *assumed_lines(made.assumptions))
     if not quiet:
         say(*(["", "actions at step 0:", *plots.plan_text(it, made, shape)] if plots.grid_of(it, shape) else []))
         say(*(f"written: {path}" for path in (out, html, plot) if path is not None))
