@@ -120,7 +120,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from anyreward import _files
-with _files.held(Path(sys.argv[1])):
+with _files.file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(100)
 """
@@ -212,7 +212,7 @@ def test_a_folder_of_results_is_held_as_well(tmp_path):
     }
     out = tmp_path / "out"
     out.mkdir()
-    with _files.held(out):
+    with _files.file_lock(out):
         for run in (lambda: sweep.run(config, out), lambda: reproduce.run(out)):
             with pytest.raises(ValueError, match="is being written by process"):
                 run()
@@ -237,7 +237,7 @@ def test_a_lock_does_not_outlive_its_holder_in_what_it_forked(tmp_path):
     path = tmp_path / "it.atlas"
     code = (
         "import os, sys, time; from pathlib import Path; from anyreward import _files\n"
-        "with _files.held(Path(sys.argv[1])):\n"
+        "with _files.file_lock(Path(sys.argv[1])):\n"
         "    if os.fork() == 0:\n        print(os.getpid(), flush=True); time.sleep(100); os._exit(0)\n"
         "    time.sleep(0.5); os.kill(os.getpid(), 9)\n"
     )
@@ -266,7 +266,7 @@ def test_a_lock_whose_holder_ends_while_it_is_opened_is_opened_anew(tmp_path, mo
         return lock(number, **options)
 
     monkeypatch.setattr(filelock, "lock_descriptor", late)
-    with _files.held(path):
+    with _files.file_lock(path):
         assert len(seen) == 2
         assert name.exists()
     assert not name.exists()
@@ -278,7 +278,7 @@ def test_a_lock_that_is_no_file_is_refused_and_left_alone(tmp_path, kind):
     name, victim = tmp_path / ".it.lock", tmp_path / "victim"
     victim.write_text("untouched")
     {"folder": name.mkdir, "link": lambda: name.symlink_to(victim), "pipe": lambda: os.mkfifo(name)}[kind]()
-    with pytest.raises(ValueError, match="cannot be written: its lock"), _files.held(tmp_path / "it"):
+    with pytest.raises(ValueError, match="cannot be written: its lock"), _files.file_lock(tmp_path / "it"):
         pass
     assert victim.read_text() == "untouched"
 
@@ -313,7 +313,7 @@ def test_a_forked_process_that_ends_leaves_the_lock_of_its_parent_alone(tmp_path
     code = (
         "import os, sys; from pathlib import Path; from anyreward import _files\n"
         "path = Path(sys.argv[1]); name = path.parent / '.it.lock'\n"
-        "with _files.held(path):\n"
+        "with _files.file_lock(path):\n"
         "    child = os.fork()\n"
         "    if child == 0:\n        sys.exit(3)\n"
         "    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3\n"

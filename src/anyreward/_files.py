@@ -63,7 +63,7 @@ def check_folder(path: Path) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Locks a file, or a folder of results, for this process; another process that wants to write there is told who holds it.
 
     The lock is one of the operating system, on a file `.<name>.lock` beside the file, or `.lock` in the folder, which says who

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from .._files import held
+from .._files import file_lock
 from ..certificates.certificate import Certificate, certify
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
@@ -492,7 +492,7 @@ class Atlas:
         inside the same file, where Parquet readers do not look (`atlas.container`). The file is written completely or not at all;
         an older file of that name stays until then.
         """
-        with held(Path(path)):
+        with file_lock(Path(path)):
             self._write(Path(path), {}, {})
 
     def _write(self, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from .. import envs, theory
-from .._files import check_folder, held, replace_file
+from .._files import check_folder, file_lock, replace_file
 from ..algorithms import BPIUCRL, RFUCRL, make_explorer
 from ..certificates.thresholds import paper_radius, paper_rule
 from ..data.tabular import TabularMDP
@@ -321,7 +321,7 @@ def run(
     """
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    with held(out):
+    with file_lock(out):
         return _run(out, budget, seed, executor, workers, progress, published)
 
 

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from .. import envs
-from .._files import check_folder, held, read_file, replace_file
+from .._files import check_folder, file_lock, read_file, replace_file
 from ..algorithms.registry import ALGORITHMS, make_explorer, option_names
 from ..exploring.explore import check_episodes, explore
 from ..planning import backward_induction
@@ -301,7 +301,7 @@ def run(
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     table = out / "table.parquet"
-    with held(out):
+    with file_lock(out):
         rows, failures = run_jobs(run_cell, todo, out / "cells", executor, workers, progress, is_row)
         replace_file(table, _table([row for row in rows if row is not None], config))
     return table, failures

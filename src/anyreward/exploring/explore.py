@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import envs
-from .._files import clear_drafts, held
+from .._files import clear_drafts, file_lock
 from ..algorithms import Explorer, make_explorer
 from ..algorithms.registry import explorer_class
 from ..atlas.atlas import Atlas
@@ -161,7 +161,7 @@ def explore(
         if file is not None:
             explorer.state()  # says so if it cannot be saved, before anything is played
             file.call = call_of(environment, explorer, name, seed, explorer.options, record)
-            stack.enter_context(held(file.path))
+            stack.enter_context(file_lock(file.path))
             clear_drafts(file.path)
         run = Run(
             environment,
