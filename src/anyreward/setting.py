@@ -101,9 +101,9 @@ class Setting:
         if not 0.0 < real_number(self.discount, "discount") <= 1.0:
             raise ValueError(f"discount is {self.discount}: it has to be in (0, 1].")
         object.__setattr__(self, "discount", float(self.discount))
-        object.__setattr__(self, "stationary", truth(self.stationary, "stationary"))
-        object.__setattr__(self, "arrival_rewards", truth(self.arrival_rewards, "arrival_rewards"))
-        object.__setattr__(self, "hidden_masks", truth(self.hidden_masks, "hidden_masks"))
+        object.__setattr__(self, "stationary", boolean(self.stationary, "stationary"))
+        object.__setattr__(self, "arrival_rewards", boolean(self.arrival_rewards, "arrival_rewards"))
+        object.__setattr__(self, "hidden_masks", boolean(self.hidden_masks, "hidden_masks"))
         if self.initial_state is not None:
             start = whole_number(self.initial_state, "initial_state")
             if not 0 <= start < self.n_states:
@@ -157,7 +157,7 @@ class Setting:
         valid.
         """
         fields = asdict(self)
-        return {name: value for name, value in fields.items() if name not in NEWER or value != NEWER[name]}
+        return {name: value for name, value in fields.items() if name not in LATER_FIELDS or value != LATER_FIELDS[name]}
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ class Setting:
 
 
 # Fields that the first versions did not have, with the value that describes how those versions behaved.
-NEWER: dict[str, Any] = {"illegal_actions": (), "hidden_masks": False, "terminal": None, "assumed": ()}
+LATER_FIELDS: dict[str, Any] = {"illegal_actions": (), "hidden_masks": False, "terminal": None, "assumed": ()}
 
 
 def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:
@@ -243,7 +243,7 @@ def as_list(values: Any, name: str) -> list[Any]:
         raise ValueError(f"{name} are {shown(values)}: a list is needed.") from None
 
 
-def truth(value: Any, name: str) -> bool:
+def boolean(value: Any, name: str) -> bool:
     """`value` as a bool. Accepts True, False, 0 and 1; a text such as "false" is refused, since Python would take it for true."""
     if isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)

@@ -21,7 +21,7 @@ from ..data.empirical import EmpiricalModel
 from ..planning import _induct, as_policy
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..rewards.observed import ObservedRewards
-from ..setting import shown, truth
+from ..setting import boolean, shown
 from ..words import confidence_level, exact, interval
 from .recording import Recording
 
@@ -271,7 +271,7 @@ class Atlas:
         Notes ----- Such bounds, for the same `rewards`, hold at once among themselves. Together with the bounds of plans for
         given rewards, they hold at once with probability at least 1 - 2 delta.
         """
-        stationary_rewards = truth(stationary_rewards, "stationary_rewards")
+        stationary_rewards = boolean(stationary_rewards, "stationary_rewards")
         if self.paid is None or not len(self.paid):
             raise ValueError("this atlas has no observed rewards: explore an environment that pays rewards, or give a reward.")
         if rewards not in REWARDS:

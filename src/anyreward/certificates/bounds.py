@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import kernels
 from ..data.counts import Counts
-from ..setting import Setting, nearest, probability, shown, truth, whole_number
+from ..setting import Setting, boolean, nearest, probability, shown, whole_number
 from .error_index import ErrorIndex
 from .thresholds import paper_beta, paper_rule
 
@@ -143,7 +143,7 @@ class TightBound:
         if self.max_successors is not None and whole_number(self.max_successors, "max_successors") < 1:
             raise ValueError(f"max_successors is {self.max_successors}: it has to be at least 1.")
         for name in ("transfer", "trajectory", "exact_tv"):
-            object.__setattr__(self, name, truth(getattr(self, name), name))
+            object.__setattr__(self, name, boolean(getattr(self, name), name))
         if self.threshold not in THRESHOLDS:
             raise ValueError(f"threshold is {shown(self.threshold)}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
 
