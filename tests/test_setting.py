@@ -23,7 +23,7 @@ def test_sigma_is_the_largest_value_of_so_many_steps():
     [(False, 0, 24), (False, None, 25), (True, 0, 6), (True, None, 7)],  # S A H = 24, S A = 6, one more for the start
 )
 def test_laws_that_are_estimated(stationary, initial_state, laws):
-    assert setting(stationary=stationary, initial_state=initial_state).n_rows == laws
+    assert setting(stationary=stationary, initial_state=initial_state).n_distributions == laws
 
 
 def test_layers_of_counts():

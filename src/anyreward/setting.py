@@ -199,7 +199,7 @@ class Setting:
         return sigma
 
     @cached_property
-    def n_rows(self) -> int:
+    def n_distributions(self) -> int:
         """The number of distributions to estimate: one for each (h, s, a), or (s, a) if stationary, plus a random start."""
         steps = 1 if self.stationary else self.horizon
         return steps * self.n_states * self.n_actions + (self.initial_state is None)

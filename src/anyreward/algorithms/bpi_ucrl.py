@@ -140,7 +140,7 @@ class BPIUCRL(IndexExplorer):
         if self.rewards == "random":
             delta = delta / 2
         if isinstance(self.bound, PaperBound):
-            threshold, laws = kernels.radii.PAPER, 2 * setting.n_rows
+            threshold, laws = kernels.radii.PAPER, 2 * setting.n_distributions
         else:
             assert isinstance(self.bound, TightBound)
             threshold, laws = self.bound.kind, max(1, relevant_laws(setting))

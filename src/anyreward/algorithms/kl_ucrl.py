@@ -52,7 +52,7 @@ class KLUCRL(PhasedUCRL):
 
     def balls(self) -> KLUCRLBalls:
         S, T = self.setting.n_outcomes, self.transitions
-        B = log(2 * e * S * self.setting.n_rows * log(T) / self.delta)
+        B = log(2 * e * S * self.setting.n_distributions * log(T) / self.delta)
         b = B + 1 / log(T)
         if b < 6.1:
             raise ValueError(f"delta is {self.delta:g}: with so few states, KL-UCRL's constant is proved for smaller ones only.")

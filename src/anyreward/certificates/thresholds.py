@@ -4,7 +4,7 @@
 
     n KL(p_hat_n, p) <= beta(n, delta) = log(2N/delta) + (S-1) log(e (1 + n/(S-1))).
 
-Here p is the true distribution, p_hat_n the empirical one after n samples, and N = `Setting.n_rows` the number of
+Here p is the true distribution, p_hat_n the empirical one after n samples, and N = `Setting.n_distributions` the number of
 estimated distributions: S A H, or S A if stationary, and one more for a random initial state, which the paper does not
 mention.
 
@@ -48,7 +48,7 @@ class PaperRadius(NamedTuple):
 
 def log_laws(setting: Setting, delta: float) -> float:
     """log(2 N / delta): half of delta is shared among the N distributions that are estimated."""
-    return log(2 * setting.n_rows / probability(delta, "delta"))
+    return log(2 * setting.n_distributions / probability(delta, "delta"))
 
 
 def paper_radius(setting: Setting, delta: float) -> PaperRadius:
