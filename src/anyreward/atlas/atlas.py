@@ -223,7 +223,7 @@ class Atlas:
         else:
             policy = _induct(model, r, setting.horizon, setting.discount, None).policy
         policy = policy[:, : setting.n_states]
-        lowest_policy, played = (after_ends(self.counts, policy, r, best) for best in (False, True))
+        lowest_policy, played = (extended_to_terminations(self.counts, policy, r, best) for best in (False, True))
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, played).V[0])
         value = min(highest, max(lowest, value))  # rounding may have moved it outside
         # The upper bound needs the optimal value in the empirical model, which a cautious policy may not have.
@@ -319,7 +319,7 @@ class Atlas:
         else:
             policy = _induct(model, own.average, H, gamma, None).policy
         policy = policy[:, : setting.n_states]
-        played = after_ends(self.counts, policy, own.average, best=False)
+        played = extended_to_terminations(self.counts, policy, own.average, best=False)
         value = float(model.initial @ _induct(model, own.average, H, gamma, played).V[0]) + own.base[1] * total
         slack = 1e-12 * total * max(abs(low), abs(high))
         lower = max(low * total - slack, least.of(played, kernels.robust.LOWER) + own.base[0] * total - slack)
@@ -374,7 +374,11 @@ class Atlas:
         whole = N > S and np.ndim(policy) in (2, 3) and np.shape(policy)[1] == N
         states = as_policy(policy, N if whole else S, setting.n_actions, setting.horizon)
         legal = self.legal(states[:, :S])
-        pi = np.concatenate([legal, states[:, S:]], axis=1) if whole else after_ends(self.counts, legal, r, best=False)
+        pi = (
+            np.concatenate([legal, states[:, S:]], axis=1)
+            if whole
+            else extended_to_terminations(self.counts, legal, r, best=False)
+        )
         value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
         value = min(highest, max(lowest, value))  # rounding may have moved it outside
         lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
@@ -519,7 +523,7 @@ class Atlas:
         return f"Atlas({self.certificate})"
 
 
-def after_ends(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalReward, best: bool) -> np.ndarray:
+def extended_to_terminations(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalReward, best: bool) -> np.ndarray:
     """Extends a policy for states, (H, S), to all outcomes of a setting with `terminal="outcome"`.
 
     After an episode has terminated no action is taken, but a reward may depend on the action. With `best=False` the policy keeps

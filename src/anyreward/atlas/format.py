@@ -24,7 +24,7 @@ from ..rewards.forms import ArrivalReward
 from ..rewards.observed import PAID, ObservedRewards
 from ..setting import Setting
 from . import container
-from .atlas import Atlas, after_ends
+from .atlas import Atlas, extended_to_terminations
 from .recording import Recording
 
 FORMAT = 3
@@ -118,7 +118,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
                 raise ValueError("its certificate does not follow from its counts.")
         elif reward is None or certificate.reward == OBSERVED:
             certificate = replace(certificate, claimed=True, met=False)
-        elif policy is None or not certificate.check(counts, reward, after_ends(counts, policy, reward, True)):
+        elif policy is None or not certificate.check(counts, reward, extended_to_terminations(counts, policy, reward, True)):
             raise ValueError("its certificate does not follow from its counts and its reward.")
         paid = None
         if "paid.keys" in arrays:
