@@ -54,7 +54,7 @@ class Bound(Protocol):
         """What the bound assumes in addition to the setting, as phrases for printing."""
 
 
-def before_the_start(counts: Counts) -> float:
+def error_of_unknown_start(counts: Counts) -> float:
     """sigma_H, the largest possible value, as long as the legal actions of the initial state are unknown; otherwise 0.
 
     The reward of the first step has no error once it is known which action a policy takes there. In a setting with `hidden_masks`
@@ -90,7 +90,7 @@ class PaperBound:
     def __call__(self, counts: Counts, delta: float) -> float:
         """The error bound Phi."""
         value = ErrorIndex(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
-        return max(rounded_up(value, counts), before_the_start(counts))
+        return max(rounded_up(value, counts), error_of_unknown_start(counts))
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         """The KL radius beta(n)/n of each row of the table, 0 without data; see `Bound.kl_radii`."""
@@ -171,7 +171,7 @@ class TightBound:
             setting.planes,
             *(SEARCH if self.trajectory else (0, 0)),
         )
-        return Details(max(rounded_up(float(value), counts), before_the_start(counts)), radii, tv, multipliers)
+        return Details(max(rounded_up(float(value), counts), error_of_unknown_start(counts)), radii, tv, multipliers)
 
     @property
     def kind(self) -> int:
