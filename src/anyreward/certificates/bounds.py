@@ -151,7 +151,7 @@ class TightBound:
         """The error bound Phi."""
         return self.details(counts, delta).value
 
-    def details(self, counts: Counts, delta: float) -> Details:
+    def details(self, counts: Counts, delta: float) -> TightBoundDetails:
         """The error bound together with the radii and multipliers that it was computed from."""
         setting, table = counts.setting, counts.table
         H = setting.horizon
@@ -171,7 +171,7 @@ class TightBound:
             setting.planes,
             *(SEARCH if self.trajectory else (0, 0)),
         )
-        return Details(max(rounded_up(float(value), counts), error_of_unknown_start(counts)), radii, tv, multipliers)
+        return TightBoundDetails(max(rounded_up(float(value), counts), error_of_unknown_start(counts)), radii, tv, multipliers)
 
     @property
     def kind(self) -> int:
@@ -217,7 +217,7 @@ class TightBound:
 
 
 @dataclass(frozen=True)
-class Details:
+class TightBoundDetails:
     """A tight error bound and what it was computed from.
 
     Attributes
