@@ -76,7 +76,7 @@ def reward_bounds(rewards, h, s, a, row, side):
 
 
 @inlined
-def blind_reward(reward, table_known, A, s, side):
+def reward_without_data(reward, table_known, A, s, side):
     """The reward of the best action in a state without data, given its rewards (A,).
 
     That is the best legal action. If the legal actions are unknown, it is the best (side 0) or the worst (side 1) of all actions,
@@ -91,10 +91,10 @@ def blind_reward(reward, table_known, A, s, side):
 
 
 @loop
-def best_blind(rewards, node_of, table_known, A, layer, h, side):
-    """The largest (side 0) or smallest (side 1) `blind_reward` over the states of a layer without data.
+def extreme_reward_without_data(rewards, node_of, table_known, A, layer, h, side):
+    """The largest (side 0) or smallest (side 1) `reward_without_data` over the states of a layer without data.
 
-    It is nan if there are none. Without marks, `blind_reward` is max_a r, by which the states are sorted. With marks it
+    It is nan if there are none. Without marks, `reward_without_data` is max_a r, by which the states are sorted. With marks it
     may be as small as min_a r, or smaller than max_a r if actions are illegal. States are examined in the order of these
     bounds until no other can be more extreme.
     """
@@ -116,7 +116,7 @@ def best_blind(rewards, node_of, table_known, A, layer, h, side):
         if (side == 0 and limit <= found) or (side == 1 and limit >= found):
             return found
         if node_of[layer, s] == 0:
-            value = limit if len(table_known) == 0 else blind_reward(rewards.known[t, s], table_known, A, s, side)
+            value = limit if len(table_known) == 0 else reward_without_data(rewards.known[t, s], table_known, A, s, side)
             if np.isnan(found) or (value > found if side == 0 else value < found):
                 found = value
     return found
@@ -161,8 +161,8 @@ def sweep(table, bound_arrays, rewards, constants, g):
     for h in range(H - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
         extreme_up, extreme_lo = extremes[0, h + 1], extremes[1, h + 1]
-        highest = best_blind(rewards, node_of, known, A, layer, h, 0) + gamma * extreme_up
-        lowest = best_blind(rewards, node_of, known, A, layer, h, 1) + gamma * extreme_lo
+        highest = extreme_reward_without_data(rewards, node_of, known, A, layer, h, 0) + gamma * extreme_up
+        lowest = extreme_reward_without_data(rewards, node_of, known, A, layer, h, 1) + gamma * extreme_lo
         node = head[layer]
         while node != 0:
             s, new = state[node], settled[plane, node] == 0

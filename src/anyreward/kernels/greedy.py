@@ -55,7 +55,7 @@ def which(key, h, s, ties):
 
 
 @inlined
-def choose_blind(prior, A, h, s, key):
+def choose_without_data(prior, A, h, s, key):
     """The action in a state without data: a maximiser of `prior` (H', S, A), or any action if `prior` is empty."""
     if len(prior) == 0:
         return which(key, h, s, A)
@@ -75,7 +75,7 @@ def choose_blind(prior, A, h, s, key):
 def choose(Q, settled, prior, A, plane, node, h, s, key):
     """The greedy action at a visited node."""
     if settled[plane, node] == 0:
-        return choose_blind(prior, A, h, s, key)
+        return choose_without_data(prior, A, h, s, key)
     row = row_of(node, A, 0)
     top, a, equal = Q[plane, row], 0, 1
     for b in range(1, A):
@@ -131,7 +131,7 @@ def write_policy(index, prior, A, node_of, key, out):
         for s in range(out.shape[1]):
             node = node_of[layer, s]
             if node == 0:
-                out[h, s] = choose_blind(prior, A, h, s, key)
+                out[h, s] = choose_without_data(prior, A, h, s, key)
             else:
                 out[h, s] = choose(Q, settled, prior, A, plane, node, h, s, key)
 
@@ -167,7 +167,7 @@ def greedy_of(Q, key):
     out = np.empty((H, S), np.int64)
     for h in range(H):
         for s in range(S):
-            out[h, s] = choose_blind(Q, A, h, s, key)
+            out[h, s] = choose_without_data(Q, A, h, s, key)
     return out
 
 
@@ -176,7 +176,7 @@ def act(index, prior, A, node_of, h, s, key):
     """The greedy action in one state at one step, an entry of `policy`."""
     node = node_of[min(h, len(node_of) - 1), s]
     if node == 0:
-        return choose_blind(prior, A, h, s, key)
+        return choose_without_data(prior, A, h, s, key)
     return choose(index.Q, index.settled, prior, A, min(h, len(index.Q) - 1), node, h, s, key)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiled import allocates, inlined, loop
-from .greedy import choose, choose_blind
+from .greedy import choose, choose_without_data
 
 
 class Model(NamedTuple):
@@ -147,7 +147,7 @@ def walk(model, greedy, prior, node_of, H, key, walkers, rng):
         for i in range(width):
             s = frontier[i]
             node = node_of[layer, s]
-            a = choose_blind(prior, A, h, s, key) if node == 0 else choose(Q, settled, prior, A, plane, node, h, s, key)
+            a = choose_without_data(prior, A, h, s, key) if node == 0 else choose(Q, settled, prior, A, plane, node, h, s, key)
             begin = ((t * S + s) * A + a) * K
             split(here[s], model.probabilities[begin : begin + K], rng, parts)
             here[s] = 0
