@@ -106,7 +106,7 @@ def settle(Q, V, settled, A, plane, node):
 
 
 @loop
-def begin_new(greedy, table, A, nodes, met):
+def initialise_new(greedy, table, A, nodes, met):
     """Gives the nodes that an episode has just discovered the index of unvisited pairs, in each of their planes.
 
     Nodes from number `met` on are new.

@@ -18,7 +18,7 @@ import numpy as np
 
 from .compiled import inner, loop, method
 from .formulas import Ahead, Row
-from .greedy import Greedy, begin_new, settle
+from .greedy import Greedy, initialise_new, settle
 from .table import NODES, error_without_data, is_illegal, row_of
 
 
@@ -108,8 +108,8 @@ def begin(greedy, table, A, nodes, before, is_error):
 
     Nodes from number `before` on are new.
     """
-    if is_error:  # absorbing and illegal pairs have no error, which `begin_new` takes into account
-        begin_new(greedy, table, A, nodes, before)
+    if is_error:  # absorbing and illegal pairs have no error, which `initialise_new` takes into account
+        initialise_new(greedy, table, A, nodes, before)
         return
     planes = len(greedy.V)
     for h in range(len(nodes)):

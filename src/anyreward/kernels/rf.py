@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .compiled import inlined, inner, loop, method
-from .greedy import Greedy, begin_new, settle
+from .greedy import Greedy, initialise_new, settle
 from .table import NODES, error_without_data, is_known, row_of
 
 EVERY, PATH, GEOMETRIC = 0, 1, 2  # schedules: what is brought up to date after an episode, everything, its path or nothing
@@ -177,7 +177,7 @@ class ErrorLearner(NamedTuple):
 
     def take_in(self, table, nodes, actions, payments, met):
         if table.used[NODES] > met:
-            begin_new(self.index, table, self.n_actions, nodes, met)
+            initialise_new(self.index, table, self.n_actions, nodes, met)
         refresh(table, self.rows, self.index, self.rule, nodes, actions, self.schedule == PATH)
 
     def plan(self, table):
