@@ -2,8 +2,8 @@
 
 Every verdict follows from the tables by a fixed rule, which is stated here and in the report. Which agent has the smaller error
 or more visits is decided by a permutation test over the paired runs, at the level 5% for all comparisons of a claim together
-(`statistics.smaller`). Whose error falls faster is decided by the bootstrap. If there are too few runs for a test to decide,
-there is no verdict.
+(`statistics.permutation_test`). Whose error falls faster is decided by the bootstrap. If there are too few runs for a test to
+decide, there is no verdict.
 
 `Rows` are the rows of a table, as dictionaries from column names to values; `reproduce.COLUMNS` lists the columns.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .statistics import smaller
+from .statistics import permutation_test
 
 PAPER = ("random policy", "generative model", "RF-UCRL", "BPI-UCRL")
 CLIPPED, BARE, KNOWN = "RF-UCRL, clipped", "BPI-UCRL, log(1/δ)", "BPI-UCRL, tight, K known"
@@ -162,7 +162,7 @@ def bpi_errors(errors: dict[str, np.ndarray], looks: list[int], name: str, count
         SOURCES[name] if agent != BARE else BEYOND,
     )
     along = four[:, :, early:].mean(axis=2)
-    p = smaller(along) if runs > 1 else np.ones((4, 4))
+    p = permutation_test(along) if runs > 1 else np.ones((4, 4))
     versus = ", ".join(f"{other} {along[i].mean():.3g} (p = {p[3, i]:.2g})" for i, other in enumerate(PAPER[:3]))
     yield Claim(
         f"{WHERE[name]}, {agent} has the smallest error.",
@@ -197,7 +197,7 @@ def error_claims(rows: Rows, name: str, counts: str) -> Iterator[Claim]:
     )
     clipped = errors[CLIPPED]
     both = np.stack([errors["RF-UCRL"][: len(clipped)], clipped])[:, :, early:].mean(axis=2)
-    p_clip = float(smaller(both)[0, 1]) if len(clipped) > 1 else 1.0
+    p_clip = float(permutation_test(both)[0, 1]) if len(clipped) > 1 else 1.0
     told = " and ".join(f"{mean:.3g}" for mean in both.mean(axis=1))
     yield Claim(
         f"{WHERE[name]}, RF-UCRL does better without the minimum in its index (without clipping).",
@@ -261,7 +261,7 @@ def visit_claims(visits: dict[str, np.ndarray], name: str, counts: str) -> Itera
     )
     runs = len(visits["RF-UCRL"])
     spread = np.stack([evenness(visits[agent]) for agent in ("RF-UCRL", "random policy")])
-    p = float(smaller(-spread)[0, 1]) if runs > 1 else 1.0
+    p = float(permutation_test(-spread)[0, 1]) if runs > 1 else 1.0
     covered = (visits["RF-UCRL"] > 0).sum(axis=1)
     yield Claim(
         f"{WHERE[name]}, RF-UCRL seeks the states that were less visited.",
@@ -288,7 +288,7 @@ def visit_claims(visits: dict[str, np.ndarray], name: str, counts: str) -> Itera
 
     for agent in ("BPI-UCRL", BARE, KNOWN):
         here, there = there_and_elsewhere(agent)
-        p = float(smaller(np.stack([there, here]))[0, 1]) if len(here) > 1 else 1.0
+        p = float(permutation_test(np.stack([there, here]))[0, 1]) if len(here) > 1 else 1.0
         yield Claim(
             f"{WHERE[name]}, {agent} focuses on the part with the highest reward.",
             f"its visits {side}: {here.mean():,.0f} and {there.mean():,.0f}; permutation test p = {p:.2g}; asked for: 20% more",

@@ -29,7 +29,7 @@ from ..planning import backward_induction
 from ..plots import save_figure
 from ..setting import shown
 from .jobs import pool
-from .statistics import band, smaller
+from .statistics import band, permutation_test
 
 PANEL = 20  # number of random rewards
 LOOKS = 12  # points of an error curve
@@ -228,8 +228,8 @@ def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """The rows of the result table: one for each algorithm, in the order in which they were run.
 
     "beats" is how many other algorithms have a larger error for the model's reward, "beats there" how many have a larger worst
-    error, by a permutation test that holds for all pairs at once at the level 5% (`statistics.smaller`). Both are None with a
-    single run.
+    error, by a permutation test that holds for all pairs at once at the level 5% (`statistics.permutation_test`). Both are None
+    with a single run.
     """
     rows: list[dict[str, Any]] = []
     names = list(dict.fromkeys(run.algorithm for run in runs))
@@ -238,7 +238,7 @@ def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
     if seeds > 1:
         of = {name: [run for run in runs if run.algorithm == name] for name in names}
         finals = [np.array([[getattr(run, kind)[-1] for run in of[name]] for name in names]) for kind in ("error", "worst")]
-        beaten = [(smaller(values) <= LEVEL).sum(axis=1) for values in finals]
+        beaten = [(permutation_test(values) <= LEVEL).sum(axis=1) for values in finals]
     for k, name in enumerate(names):
         mine = [run for run in runs if run.algorithm == name]
         own = [run.own for run in mine if run.own is not None]

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._files import replace_file
 from .claims import BARE, BEYOND, KNOWN, PAPER, SIDE, Claim, Rows, errors_of, exponents, scaling_of, taus_of, visits_of
-from .statistics import band, smaller
+from .statistics import band, permutation_test
 
 COLOURS = {
     "random policy": "tab:gray",
@@ -230,7 +230,7 @@ def better(rows: Rows, counts: str) -> str:
         final = np.stack([errors[agent][:, -1] for agent in PAPER])
         if final.shape[1] < 2:
             continue
-        p = smaller(final)
+        p = permutation_test(final)
         lines = [
             [f"{agent} ({band(final[i].tolist())})", *("" if i == j else f"{p[i, j]:.2g}" for j in range(len(PAPER)))]
             for i, agent in enumerate(PAPER)

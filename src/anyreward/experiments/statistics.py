@@ -41,7 +41,7 @@ def band(values: Sequence[float], draws: int = 2_000) -> Band:
     return Band(float(x.mean()), float(low), float(high))
 
 
-def smaller(values: np.ndarray) -> np.ndarray:
+def permutation_test(values: np.ndarray) -> np.ndarray:
     """Permutation test of which method has the smaller mean, for all pairs of methods at once.
 
     Runs are paired: run k of every method has the same seed, so that differences between methods are not differences of luck. The
