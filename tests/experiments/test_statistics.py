@@ -5,12 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from anyreward.experiments.statistics import band, permutation_test
+from anyreward.experiments.statistics import bootstrap_interval, permutation_test
 
 
 def test_bands_hold_the_mean_and_shrink():
     rng = np.random.default_rng(0)
-    few, many = band(rng.normal(size=10)), band(rng.normal(size=1000))
+    few, many = bootstrap_interval(rng.normal(size=10)), bootstrap_interval(rng.normal(size=1000))
     for it in (few, many):
         assert it.low <= it.mean <= it.high
     assert many.high - many.low < few.high - few.low
@@ -19,7 +19,7 @@ def test_bands_hold_the_mean_and_shrink():
 def test_bands_cover():
     """Of 300 bands of means of 40 skewed numbers at least 258 hold; fewer has probability below 1e-3 at a coverage of 92%."""
     rng = np.random.default_rng(1)
-    bands = [band(rng.exponential(size=40), 400) for _ in range(300)]
+    bands = [bootstrap_interval(rng.exponential(size=40), 400) for _ in range(300)]
     assert sum(it.low <= 1.0 <= it.high for it in bands) >= 258
 
 

@@ -116,7 +116,10 @@ def compare(
     rows = experiment.summary(runs)
     if as_json:
         say_json(
-            [{key: vars(value) if isinstance(value, statistics.Band) else value for key, value in row.items()} for row in rows]
+            [
+                {key: vars(value) if isinstance(value, statistics.BootstrapInterval) else value for key, value in row.items()}
+                for row in rows
+            ]
         )
         return
     result = Table(*rows[0])

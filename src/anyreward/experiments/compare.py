@@ -29,7 +29,7 @@ from ..planning import backward_induction
 from ..plots import save_figure
 from ..setting import shown
 from .jobs import pool
-from .statistics import band, permutation_test
+from .statistics import bootstrap_interval, permutation_test
 
 PANEL = 20  # number of random rewards
 LOOKS = 12  # points of an error curve
@@ -246,14 +246,14 @@ def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
             {
                 "algorithm": name,
                 "goal": goal_of(name),
-                "error": band([run.error[-1] for run in mine]),
+                "error": bootstrap_interval([run.error[-1] for run in mine]),
                 "beats": None if beaten[0] is None else int(beaten[0][k]),
-                "worst error": band([run.worst[-1] for run in mine]),
+                "worst error": bootstrap_interval([run.worst[-1] for run in mine]),
                 "beats there": None if beaten[1] is None else int(beaten[1][k]),
-                "states": band([run.covered for run in mine]),
-                "transitions/s": band([run.per_second for run in mine]),
-                "own ε": band(own) if len(own) == len(mine) else None,
-                "our ε": band([run.ours for run in mine]),
+                "states": bootstrap_interval([run.covered for run in mine]),
+                "transitions/s": bootstrap_interval([run.per_second for run in mine]),
+                "own ε": bootstrap_interval(own) if len(own) == len(mine) else None,
+                "our ε": bootstrap_interval([run.ours for run in mine]),
             }
         )
     return rows
@@ -286,7 +286,7 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
         style = styles[used.get(goal, 0) % len(styles)]
         used[goal] = used.get(goal, 0) + 1
         for axis, field in zip(axes, ("error", "worst"), strict=True):
-            bands = [band([getattr(run, field)[i] for run in mine], 300) for i in range(len(mine[0].episodes))]
+            bands = [bootstrap_interval([getattr(run, field)[i] for run in mine], 300) for i in range(len(mine[0].episodes))]
             t, colour = mine[0].episodes, GROUPS.get(goal, "black")
             axis.plot(t, [b.mean for b in bands], linestyle=style, color=colour, label=name)
             axis.fill_between(t, [b.low for b in bands], [b.high for b in bands], color=colour, alpha=0.1, linewidth=0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._files import replace_file
 from .claims import BARE, BEYOND, KNOWN, PAPER, SIDE, Claim, Rows, errors_of, exponents, scaling_of, taus_of, visits_of
-from .statistics import band, permutation_test
+from .statistics import bootstrap_interval, permutation_test
 
 COLOURS = {
     "random policy": "tab:gray",
@@ -128,7 +128,7 @@ def draw_errors(axis: Any, tables: dict[str, Rows], name: str, counts: str, agen
     """Draw the mean error of each agent against the transitions, with its 95% bootstrap interval."""
     looks, errors = errors_of(tables["errors"], name, counts)
     for agent in agents:
-        bands = [band(errors[agent][:, i].tolist(), 500) for i in range(len(looks))]
+        bands = [bootstrap_interval(errors[agent][:, i].tolist(), 500) for i in range(len(looks))]
         axis.plot(looks, [b.mean for b in bands], color=COLOURS[agent], label=f"{agent} ({len(errors[agent])} runs)")
         axis.fill_between(looks, [b.low for b in bands], [b.high for b in bands], color=COLOURS[agent], alpha=0.15, linewidth=0)
     logarithmic(axis)
@@ -232,7 +232,10 @@ def better(rows: Rows, counts: str) -> str:
             continue
         p = permutation_test(final)
         lines = [
-            [f"{agent} ({band(final[i].tolist())})", *("" if i == j else f"{p[i, j]:.2g}" for j in range(len(PAPER)))]
+            [
+                f"{agent} ({bootstrap_interval(final[i].tolist())})",
+                *("" if i == j else f"{p[i, j]:.2g}" for j in range(len(PAPER))),
+            ]
             for i, agent in enumerate(PAPER)
         ]
         parts.append(f"<p>{name}, n = {looks[-1]:,}</p>" + table(("smaller than:", *PAPER), lines))

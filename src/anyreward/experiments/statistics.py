@@ -12,7 +12,7 @@ DRAWS = 10_000  # random sign flips if there are more runs
 
 
 @dataclass(frozen=True)
-class Band:
+class BootstrapInterval:
     """The mean over runs with its 95% bootstrap interval [low, high]."""
 
     mean: float
@@ -23,7 +23,7 @@ class Band:
         return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
-def band(values: Sequence[float], draws: int = 2_000) -> Band:
+def bootstrap_interval(values: Sequence[float], draws: int = 2_000) -> BootstrapInterval:
     """The mean of a sample with its 95% bootstrap interval (percentile method).
 
     The interval is approximate. It is the same at every call: the generator has a fixed seed.
@@ -38,7 +38,7 @@ def band(values: Sequence[float], draws: int = 2_000) -> Band:
     x = np.asarray(values, dtype=float)
     means = np.random.default_rng(0).choice(x, (draws, len(x))).mean(axis=1)
     low, high = np.quantile(means, [0.025, 0.975])
-    return Band(float(x.mean()), float(low), float(high))
+    return BootstrapInterval(float(x.mean()), float(low), float(high))
 
 
 def permutation_test(values: np.ndarray) -> np.ndarray:
