@@ -137,8 +137,8 @@ def ball_value(n, first, size, target, seen, row, radius, most, V, extreme, sign
         g[k] = sign * (extreme - V[target[begin + k]])
     if l1:
         return extreme - sign * gap_l1(seen, begin, wide, float(n[row]), g, radius), u
-    smaller, u = gap(seen, begin, wide, float(n[row]), g, radius, u)
-    return extreme - sign * smaller, u
+    shift, u = gap(seen, begin, wide, float(n[row]), g, radius, u)
+    return extreme - sign * shift, u
 
 
 @inlined

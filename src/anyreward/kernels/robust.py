@@ -32,8 +32,8 @@ def ahead(table, A, c, most, layer, s, a, f, extreme, sign, g):
             extreme = sign * max(sign * extreme, sign * f[table.state[table.target[e]]])
     for k in range(size):
         g[k] = sign * (extreme - f[table.state[table.target[begin + k]]])
-    smaller, _ = gap(table.seen, begin, size, float(table.n[row]), g, c[row], 0.0)
-    return extreme - sign * smaller
+    shift, _ = gap(table.seen, begin, size, float(table.n[row]), g, c[row], 0.0)
+    return extreme - sign * shift
 
 
 @loop
@@ -121,5 +121,5 @@ def start(table, c, initial_state, V, sign):
     g = np.empty(size)
     for k in range(size):
         g[k] = sign * (extreme - V[table.state[table.target[begin + k]]])
-    smaller, _ = gap(table.seen, begin, size, float(table.n[0]), g, c[0], 0.0)
-    return extreme - sign * smaller
+    shift, _ = gap(table.seen, begin, size, float(table.n[0]), g, c[0], 0.0)
+    return extreme - sign * shift
