@@ -51,7 +51,7 @@ class Failure:
 
 def key_of(job: Any) -> str:
     """A name for the file of a job."""
-    return hashlib.sha256(_told(job).encode()).hexdigest()[:24]
+    return hashlib.sha256(_job_text(job).encode()).hexdigest()[:24]
 
 
 @cache
@@ -307,13 +307,13 @@ def _done(left: set[Any], timeout: float | None) -> Iterator[Any]:
             time.sleep(0.05)
 
 
-def _told(job: Any) -> str:
+def _job_text(job: Any) -> str:
     return json.dumps({"kind": type(job).__name__, **asdict(job)}, sort_keys=True)
 
 
 def _keep(folder: Path, job: Any, by: str, result: Any) -> None:
     """Writes the result of a job into its file, with the version of the code that computed it."""
-    kept = {"job": _told(job), "version": by, "result": result}
+    kept = {"job": _job_text(job), "version": by, "result": result}
     replace_file(folder / f"{key_of(job)}.json", json.dumps(kept, sort_keys=True).encode())
 
 
@@ -321,6 +321,6 @@ def _kept(folder: Path, job: Any) -> Any:
     """The result of a job that was done before; a file that is damaged, or of another job or version, does not count."""
     try:
         kept = json.loads((folder / f"{key_of(job)}.json").read_bytes())
-        return kept["result"] if (kept["job"], kept["version"]) == (_told(job), version()) else None
+        return kept["result"] if (kept["job"], kept["version"]) == (_job_text(job), version()) else None
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
