@@ -59,7 +59,7 @@ GROUPS = {
 class Run:
     """The result of one algorithm with one seed."""
 
-    algorithm: str  # with its options, see `parsed`
+    algorithm: str  # with its options, see `parse_algorithm`
     seed: int
     episodes: list[int]  # numbers of episodes at which the errors were measured
     error: list[float]  # value error for the model's reward, at each of them
@@ -81,7 +81,7 @@ def panel(mdp: TabularMDP, horizon: int, size: int = PANEL) -> list[np.ndarray]:
     return dense + [np.repeat((np.arange(mdp.n_states) == goal)[:, None].astype(float), mdp.n_actions, axis=1) for goal in goals]
 
 
-def parsed(entry: str) -> tuple[str, dict[str, Any]]:
+def parse_algorithm(entry: str) -> tuple[str, dict[str, Any]]:
     """The name and the options of an algorithm, from a text such as `ucbvi` or `ucbvi:scale=0.0001+bonus=hoeffding`."""
     name, _, rest = entry.partition(":")
     if name not in ALGORITHMS:
@@ -100,7 +100,7 @@ def parsed(entry: str) -> tuple[str, dict[str, Any]]:
 
 def goal_of(entry: str) -> str:
     """What an algorithm is for (reward-free, best policy, regret, ...), from a text such as `ucbvi:scale=0.0001`."""
-    return ALGORITHMS[parsed(entry)[0]].goal
+    return ALGORITHMS[parse_algorithm(entry)[0]].goal
 
 
 def one_run(
@@ -113,11 +113,11 @@ def one_run(
     mdp
         The model, with a reward.
     algorithm
-        A name with options, see `parsed`.
+        A name with options, see `parse_algorithm`.
     seed, episodes, horizon, delta, stationary
         As for `compare`.
     """
-    name, options = parsed(algorithm)
+    name, options = parse_algorithm(algorithm)
     setting = mdp.setting(horizon, stationary=stationary)
 
     def make(budget: int) -> Any:
@@ -175,7 +175,7 @@ def compare(
     mdp
         The model to explore, with a reward.
     algorithms
-        Names with options, see `parsed`. None: `everything`.
+        Names with options, see `parse_algorithm`. None: `everything`.
     episodes
         Number of episodes of each run.
     seeds
@@ -202,7 +202,7 @@ def compare(
     """
     names = everything() if algorithms is None else list(algorithms)
     for name in names:
-        parsed(name)
+        parse_algorithm(name)
     if mdp.reward is None:
         raise ValueError("the environment has no reward of its own: comparing needs one.")
     if episodes < 1 or seeds < 1:

@@ -42,7 +42,7 @@ from ..algorithms.registry import ALGORITHMS, make_explorer, option_names
 from ..exploring.explore import check_episodes, explore
 from ..planning import backward_induction
 from ..setting import nearest, positive, probability, real_number, shown
-from .compare import parsed
+from .compare import parse_algorithm
 from .jobs import Failure, run_jobs, version
 
 MAX_BYTES, MAX_CELLS = 2**18, 10**6  # the largest sweep file, and the largest number of cells
@@ -68,7 +68,7 @@ KEYS = (*REQUIRED, "seeds", "seed")
 class Cell:
     """One run of a sweep."""
 
-    algorithm: str  # a name with options, see `compare.parsed`
+    algorithm: str  # a name with options, see `compare.parse_algorithm`
     environment: str  # JSON of its name and arguments
     parameters: str  # JSON of the arguments of `explore`
     replicate: int  # which of the runs of this combination, from 0
@@ -210,7 +210,7 @@ def _one_of(value: Any, name: str, words: tuple[str, ...]) -> str:
 
 
 def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
-    name, options = parsed(entry)
+    name, options = parse_algorithm(entry)
     kind = ALGORITHMS[name]
     known = option_names(kind) - {"seed", *PARAMETERS}
     wrong = sorted(set(options) - known)
@@ -245,7 +245,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell and return its row of the table. Nothing in the row depends on where, when or how fast it ran."""
     environment, parameters = json.loads(cell.environment), json.loads(cell.parameters)
     mdp = _environment(environment)
-    name, options = parsed(cell.algorithm)
+    name, options = parse_algorithm(cell.algorithm)
     horizon = parameters.pop("horizon")
     atlas = explore(mdp, horizon, algorithm=name, seed=cell.seed, progress=False, **parameters, **options)
     error = None
