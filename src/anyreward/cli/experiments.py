@@ -105,7 +105,7 @@ def compare(
         check_writable(table)
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
     with Progress(console=console(stderr=True), disable=quiet or as_json or not is_terminal(sys.stderr)) as bar:
-        task = bar.add_task("comparing", total=seeds * len(names or experiment.everything()))
+        task = bar.add_task("comparing", total=seeds * len(names or experiment.all_algorithms()))
         runs = experiment.compare(
             mdp, names, episodes, seeds, horizon, delta, stationary, seed, None, workers,
             lambda run: bar.update(task, advance=1, description=verbatim(run.algorithm)),

@@ -150,7 +150,7 @@ def one_run(
     )
 
 
-def everything() -> list[str]:
+def all_algorithms() -> list[str]:
     """All algorithms, and some of them again with bonuses scaled down, as they are used in practice."""
     return [*ALGORITHMS, *PRACTICAL]
 
@@ -175,7 +175,7 @@ def compare(
     mdp
         The model to explore, with a reward.
     algorithms
-        Names with options, see `parse_algorithm`. None: `everything`.
+        Names with options, see `parse_algorithm`. None: `all_algorithms`.
     episodes
         Number of episodes of each run.
     seeds
@@ -200,7 +200,7 @@ def compare(
     list of Run
         Sorted by algorithm, then by seed.
     """
-    names = everything() if algorithms is None else list(algorithms)
+    names = all_algorithms() if algorithms is None else list(algorithms)
     for name in names:
         parse_algorithm(name)
     if mdp.reward is None:
