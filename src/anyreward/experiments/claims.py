@@ -122,13 +122,13 @@ def bootstrapped(statistic: Callable[[np.ndarray], Any], runs: int, draws: int =
     return np.array([statistic(sample) for sample in samples])
 
 
-def between(values: np.ndarray) -> str:
+def percentile_interval(values: np.ndarray) -> str:
     """The 95% percentile interval of bootstrap values, as text."""
     low, high = np.quantile(values, [LEVEL / 2, 1 - LEVEL / 2])
     return f"[{low:.3g}, {high:.3g}]"
 
 
-def tested(p: float, runs: int) -> bool | None:
+def is_significant(p: float, runs: int) -> bool | None:
     """Whether a p-value of a permutation test is significant; None if there are too few runs to find any difference."""
     return bool(p <= LEVEL) if 2.0**-runs <= LEVEL / 4 else None
 
@@ -139,7 +139,7 @@ def bpi_errors(errors: dict[str, np.ndarray], looks: list[int], name: str, count
     "Decays fastest" is taken literally, as the factor by which the mean error falls. An error that stays large for a long time
     may then fall fast, which is why "smallest" is tested as well.
     """
-    early, runs = early_of(looks), len(errors[agent])
+    early, runs = first_compared(looks), len(errors[agent])
     four = np.stack([errors[other][:runs] for other in (*PAPER[:3], agent)])
     means, span = four.mean(axis=1), f"from n = {looks[early]:,} to {looks[-1]:,}"
 
@@ -150,13 +150,13 @@ def bpi_errors(errors: dict[str, np.ndarray], looks: list[int], name: str, count
     fall, drawn = falls(np.arange(runs)), bootstrapped(falls, runs)
     not_fastest = float((drawn[:, :3].max(axis=1) >= drawn[:, 3]).mean())
     told = ", ".join(
-        f"{other} {means[i, early]:.3g} → {means[i, -1]:.3g}, by {fall[i]:.3g} {between(drawn[:, i])}"
+        f"{other} {means[i, early]:.3g} → {means[i, -1]:.3g}, by {fall[i]:.3g} {percentile_interval(drawn[:, i])}"
         for i, other in enumerate((*PAPER[:3], agent))
     )
     yield Claim(
         f"{WHERE[name]}, the error decays the fastest under {agent}.",
         f"mean errors {span}: {told}; the last one does not fall by the largest factor in {not_fastest:.1%} of the bootstrap",
-        bool(fall.argmax() == 3 and not_fastest <= LEVEL) if tested(0.0, runs) else None,
+        bool(fall.argmax() == 3 and not_fastest <= LEVEL) if is_significant(0.0, runs) else None,
         name,
         counts,
         SOURCES[name] if agent != BARE else BEYOND,
@@ -167,14 +167,14 @@ def bpi_errors(errors: dict[str, np.ndarray], looks: list[int], name: str, count
     yield Claim(
         f"{WHERE[name]}, {agent} has the smallest error.",
         f"mean of the looks {span}: {along[3].mean():.3g}; {versus}, adjusted p of the permutation test that its is smaller",
-        tested(float(p[3, :3].max()), runs),
+        is_significant(float(p[3, :3].max()), runs),
         name,
         counts,
         {"chain": "figure 2", "grid": "figure 3"}[name] if agent != BARE else BEYOND,
     )
 
 
-def early_of(looks: list[int]) -> int:
+def first_compared(looks: list[int]) -> int:
     """The index of the first measurement that counts in comparisons."""
     return next(i for i, n in enumerate(looks) if n >= EARLY)
 
@@ -184,7 +184,7 @@ def error_claims(rows: Rows, name: str, counts: str) -> Iterator[Claim]:
     looks, errors = errors_of(rows, name, counts)
     for agent in ("BPI-UCRL", BARE):
         yield from bpi_errors(errors, looks, name, counts, agent)
-    early, where, runs = early_of(looks), SOURCES[name], len(errors["RF-UCRL"])
+    early, where, runs = first_compared(looks), SOURCES[name], len(errors["RF-UCRL"])
     span = f"from n = {looks[early]:,} to {looks[-1]:,}"
     ratios = (errors["RF-UCRL"].mean(axis=0) / errors["generative model"].mean(axis=0))[early:]
     yield Claim(
@@ -202,7 +202,7 @@ def error_claims(rows: Rows, name: str, counts: str) -> Iterator[Claim]:
     yield Claim(
         f"{WHERE[name]}, RF-UCRL does better without the minimum in its index (without clipping).",
         f"mean error {span}: {told} with it; permutation test p = {p_clip:.2g}",
-        tested(p_clip, len(clipped)),
+        is_significant(p_clip, len(clipped)),
         name,
         counts,
         where,
@@ -267,7 +267,7 @@ def visit_claims(visits: dict[str, np.ndarray], name: str, counts: str) -> Itera
         f"{WHERE[name]}, RF-UCRL seeks the states that were less visited.",
         f"its visits are spread as evenly as over {spread[0].mean():.1f} states, the random policy's as over "
         f"{spread[1].mean():.1f}; permutation test p = {p:.2g}",
-        tested(p, runs),
+        is_significant(p, runs),
         name,
         counts,
         where,
@@ -292,7 +292,7 @@ def visit_claims(visits: dict[str, np.ndarray], name: str, counts: str) -> Itera
         yield Claim(
             f"{WHERE[name]}, {agent} focuses on the part with the highest reward.",
             f"its visits {side}: {here.mean():,.0f} and {there.mean():,.0f}; permutation test p = {p:.2g}; asked for: 20% more",
-            None if tested(p, len(here)) is None else bool(here.mean() > 1.2 * there.mean() and p <= LEVEL),
+            None if is_significant(p, len(here)) is None else bool(here.mean() > 1.2 * there.mean() and p <= LEVEL),
             name,
             counts,
             where if agent == "BPI-UCRL" else BEYOND,
@@ -353,7 +353,7 @@ def tau_claims(rows: Rows, counts: str) -> Iterator[Claim]:
         yield Claim(
             text,
             f"slope of log tau over log epsilon for epsilon from {levels[0]:g} to {levels[-1]:g} H: {seen:.2f} "
-            f"{between(bootstrapped(slope, runs)) if runs > 4 else ''}{smallest}",
+            f"{percentile_interval(bootstrapped(slope, runs)) if runs > 4 else ''}{smallest}",
             -2.5 <= seen <= -1.5,
             "tau",
             counts,
