@@ -198,7 +198,7 @@ def draw_scaling(rows: Rows, modes: list[str]) -> Any:
     return figure
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+def html_table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """An HTML table with the given column heads; all cells are escaped."""
     cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><tr>{''.join(f'<th>{html.escape(head)}</th>' for head in heads)}</tr>{cells}</table>"
@@ -210,19 +210,19 @@ def section(title: str, picture: bytes, claims: list[Claim]) -> str:
     if not claims:
         return shown
     lines = [(claim.verdict, claim.text, claim.source, claim.measured) for claim in claims]
-    return shown + table(("verdict", "claim", "from", "measured"), lines)
+    return shown + html_table(("verdict", "claim", "from", "measured"), lines)
 
 
-def at_a_glance(claims: list[Claim], modes: list[str]) -> str:
+def claims_table(claims: list[Claim], modes: list[str]) -> str:
     """An HTML table with one line for each claim and its verdict for each way of counting."""
     found = {(claim.text, claim.counts): claim.verdict for claim in claims}
     texts = dict.fromkeys((claim.text, claim.source) for claim in claims)
-    return table(
+    return html_table(
         ("claim", "from", *modes), [(text, source, *(found[text, counts] for counts in modes)) for text, source in texts]
     )
 
 
-def better(rows: Rows, counts: str) -> str:
+def error_comparisons(rows: Rows, counts: str) -> str:
     """HTML tables of which agent has the smaller error at the end: the adjusted p-values of all pairs, for each environment."""
     parts = []
     for name in ("chain", "grid"):
@@ -238,7 +238,7 @@ def better(rows: Rows, counts: str) -> str:
             ]
             for i, agent in enumerate(PAPER)
         ]
-        parts.append(f"<p>{name}, n = {looks[-1]:,}</p>" + table(("smaller than:", *PAPER), lines))
+        parts.append(f"<p>{name}, n = {looks[-1]:,}</p>" + html_table(("smaller than:", *PAPER), lines))
     return "".join(parts)
 
 
@@ -256,7 +256,7 @@ def timings(rows: Rows) -> str:
              f"{played / seconds:,.0f}" if played else "", "" if theirs is None else f"{theirs:,.2f}"]
         )  # fmt: skip
     heads = "part", "environment", "counts", "agent", "runs", "transitions", "core seconds", "transitions/s"
-    return table((*heads, "authors' scripts, core hours"), lines)
+    return html_table((*heads, "authors' scripts, core hours"), lines)
 
 
 def page(pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim], about: dict[str, Any], took: float) -> str:
@@ -282,13 +282,15 @@ def page(pictures: dict[str, bytes], tables: dict[str, Rows], claims: list[Claim
             section("Grid world (figure 3)", pictures[f"grid-{word}"], [claim for claim in mine if claim.about == "grid"]),
             "<h3>Which error is smaller?</h3><p>Adjusted p-values of the permutation test over paired runs, for all pairs at"
             " once; in brackets the mean and its approximate 95% interval (bootstrap).</p>",
-            better(tables["errors"], counts),
+            error_comparisons(tables["errors"], counts),
             section("Beyond the paper: tight bounds, double chain", pictures[f"tight-chain-{word}"], []),
             section("Beyond the paper: tight bounds, grid world", pictures[f"tight-grid-{word}"], []),
             THEOREMS if bounds else "",
-            table(("agent", "ε/H", "E[τ | τ before the end]", "largest τ of the proof", "as printed"), bounds) if bounds else "",
+            html_table(("agent", "ε/H", "E[τ | τ before the end]", "largest τ of the proof", "as printed"), bounds)
+            if bounds
+            else "",
             "<h3>Exponents of RF-UCRL's τ on random models</h3><p>Between the two last values of each parameter; clipped.</p>",
-            table(("in", "measured", "of the theorem's bound at these values", "asymptotic"), powers),
+            html_table(("in", "measured", "of the theorem's bound at these values", "asymptotic"), powers),
         ]
     paper = [claim for claim in claims if claim.source != BEYOND]
     told = json.dumps(about["budget"]) + (", the authors' published configuration" if about["as_published"] else "")
@@ -301,7 +303,7 @@ td, th {{ padding: 3px 1rem 3px 0; vertical-align: top; text-align: left }} img 
 <p>{seen} of {len(paper)} claims of the paper are observed.
 {took / 60:.1f} minutes for this call, {seconds / 60:.1f} core minutes in all.
 anyreward {__version__}, seed {about["seed"]}, {html.escape(told)}.</p>
-{at_a_glance(claims, counts_in(tables))}
+{claims_table(claims, counts_in(tables))}
 {"".join(parts)}
 <h2>Scaling of RF-UCRL's τ on random models</h2>{section("Scaling", pictures["scaling"], [])}
 <h2>Timings</h2>{timings(tables["timings"])}</body></html>
