@@ -91,7 +91,7 @@ def test_the_authors_configuration_is_another_problem():
     assert paper.setting.discount == 1.0
     sigma = explorer.setting.sigma
     np.testing.assert_allclose(explorer.rule().weight, [0.99 * sigma[20 - h] / np.sqrt(2) for h in range(20)])
-    rows = [experiment.stops("RF-UCRL", "pooled", 0, 3, 2_000_000, published) for published in (False, True)]
+    rows = [experiment.stopping_times("RF-UCRL", "pooled", 0, 3, 2_000_000, published) for published in (False, True)]
     reached = [{row["epsilon"]: row["tau"] for row in part if row["tau"]} for part in rows]
     for level in set(reached[0]) & set(reached[1]):
         assert reached[1][level] < reached[0][level]
@@ -114,7 +114,7 @@ def test_the_bare_threshold_is_a_constant_and_nobodys_guarantee():
 
 def test_the_stopping_times_are_those_of_runs_for_each_epsilon():
     """One run serves all: the first episode at which the paper's rule stops at that epsilon."""
-    rows = experiment.stops("RF-UCRL", "pooled", 0, 3, 1_200_000, False)
+    rows = experiment.stopping_times("RF-UCRL", "pooled", 0, 3, 1_200_000, False)
     reached = [(row["epsilon"], row["tau"]) for row in rows if row["tau"] is not None]
     assert len(reached) >= 2
     assert [tau for _, tau in reached] == sorted(tau for _, tau in reached)
@@ -137,7 +137,7 @@ def test_the_stopping_times_are_those_of_runs_for_each_epsilon():
 
 @pytest.mark.parametrize("counts", experiment.COUNTS)
 def test_errors_are_those_of_planning_on_the_counts(counts):
-    rows = experiment.curve("chain", "RF-UCRL", counts, 0, 4, 2_000, 1_000, False)
+    rows = experiment.error_curve("chain", "RF-UCRL", counts, 0, 4, 2_000, 1_000, False)
     mdp = ar.envs.double_chain()
     options = {"bounds": "paper", "clip": False, "replan": "every", "stationary": counts == "pooled"}
     atlas = ar.explore(mdp, 20, max_episodes=100, algorithm="rf-ucrl", seed=4, **options)

@@ -52,7 +52,7 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "RF-UCRL": ("rf-ucrl", {"clip": False, "replan": "every"}),
     "BPI-UCRL": ("bpi-ucrl", {"rewards": "observed"}),
 }
-MORE: dict[str, tuple[str, dict[str, Any]]] = {
+MORE_AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     CLIPPED: ("rf-ucrl", {"clip": True, "replan": "every"}),
     BARE: ("bpi-ucrl", {"rewards": "observed"}),
     "RF-trajectory, tight": ("rf-trajectory", {"bounds": "tight"}),  # our certificate and its explorer
@@ -157,8 +157,8 @@ def discount_of(published: bool) -> float:
 
 
 def explorer_of(agent: str, counts: str, mdp: TabularMDP, seed: int, published: bool = False) -> Any:
-    """The explorer of an agent (a key of `AGENTS` or `MORE`) with one way of counting, ready to play."""
-    name, options = (AGENTS | MORE)[agent]
+    """The explorer of an agent (a key of `AGENTS` or `MORE_AGENTS`) with one way of counting, ready to play."""
+    name, options = (AGENTS | MORE_AGENTS)[agent]
     theirs = {"RF-UCRL": AuthorsRFUCRL, CLIPPED: AuthorsRFUCRL, "BPI-UCRL": AuthorsBPIUCRL} if published else {}
     kind: Any = BareBPIUCRL if agent == BARE else theirs.get(agent, name)
     given: dict[str, Any] = {"bounds": "paper", **options}
@@ -178,7 +178,7 @@ def play_until(explorer: Any, mdp: TabularMDP, rng: np.random.Generator, end: in
     return False
 
 
-def curve(
+def error_curve(
     environment_name: str, agent: str, counts: str, run: int, seed: int, transitions: int, visits_at: int, published: bool
 ) -> list[dict[str, Any]]:
     """One run of an error curve: the error and the agent's own bound on it along the way.
@@ -201,7 +201,7 @@ def curve(
     return rows
 
 
-def stops(agent: str, counts: str, run: int, seed: int, transitions: int, published: bool) -> list[dict[str, Any]]:
+def stopping_times(agent: str, counts: str, run: int, seed: int, transitions: int, published: bool) -> list[dict[str, Any]]:
     """One run of the stopping times on the chain: the first episode at which each epsilon is certified.
 
     If the transitions end before all are certified, the last row is that of the first epsilon that was not.
@@ -236,10 +236,14 @@ def scaling(parameter: str, value: float, counts: str, run: int, seed: int) -> l
     return [{"parameter": parameter, "value": value, "counts": counts, "run": run, "episodes": episodes}]
 
 
-PARTS: dict[str, Callable[..., list[dict[str, Any]]]] = {"error curves": curve, "stopping times": stops, "scaling": scaling}
+PARTS: dict[str, Callable[..., list[dict[str, Any]]]] = {
+    "error curves": error_curve,
+    "stopping times": stopping_times,
+    "scaling": scaling,
+}
 
 
-def work(job: Job) -> dict[str, Any]:
+def do_job(job: Job) -> dict[str, Any]:
     """Do a job: the rows that it measured, and the seconds that it took on one core."""
     start = time.perf_counter()
     rows = PARTS[job.part](**job.given)
@@ -335,13 +339,13 @@ def _run(
     published: bool,
 ) -> tuple[list[Claim], list[Failure]]:
     start, jobs = time.perf_counter(), list(jobs_of(budget, seed, published))
-    results, failures = run_jobs(work, jobs, out / "cells", executor, workers, progress)
+    results, failures = run_jobs(do_job, jobs, out / "cells", executor, workers, progress)
     if failures:
         return [], failures
     tables = tables_of(jobs, results)
-    tables["theorems"] = [] if published else beside_the_theorems(tables["tau"])
+    tables["theorems"] = [] if published else theorems_table(tables["tau"])
     about = {"budget": asdict(budget), "seed": seed, "as_published": published, "delta": DELTA, "horizon": H}
-    about |= {"discount": discount_of(published), "agents": AGENTS | MORE, "levels": LEVELS}
+    about |= {"discount": discount_of(published), "agents": AGENTS | MORE_AGENTS, "levels": LEVELS}
     for name, rows in tables.items():
         replace_file(out / f"{name}.parquet", parquet(name, rows, about))
     claims = verdicts(tables)
@@ -389,7 +393,7 @@ def scaling_bound(row: dict[str, Any]) -> float:
     return theory.tau_implicit(setting, p["epsilon"], p["log(1/delta)"])
 
 
-def beside_the_theorems(taus: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def theorems_table(taus: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The table "theorems": mean tau, the largest tau that the paper's inequality allows, and the bound that the paper prints."""
     rows = []
     for counts in dict.fromkeys(row["counts"] for row in taus):
