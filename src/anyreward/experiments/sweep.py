@@ -219,7 +219,7 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
     return kind, options
 
 
-def _try(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
+def _check_explorer(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
     """Make an explorer as a cell will, so that parameters that it refuses are reported before anything runs."""
     given = {key: choice[key] for key in ("delta", "bounds", "max_episodes", "epsilon") if key in choice} | options
     try:
