@@ -21,9 +21,9 @@ from .main import (
     Seed,
     app,
     arguments,
-    clear_errors,
     examples,
     is_terminal,
+    report_errors,
     say,
     say_json,
 )
@@ -37,7 +37,7 @@ Scheduler = Annotated[
 
 
 @contextmanager
-def going_on() -> Iterator[None]:
+def resumable() -> Iterator[None]:
     """On Ctrl-C, say that the finished runs are kept and how to resume, and exit with the code of an interruption."""
     try:
         yield
@@ -52,7 +52,7 @@ def going_on() -> Iterator[None]:
         "anyreward compare --algorithms rf-trajectory,ucbvi:scale=0.0001 --table runs.csv",
     )
 )
-@clear_errors
+@report_errors
 def compare(
     env: Annotated[
         str, typer.Option(help="An environment of this library: double-chain, grid-world, garnet or inventory.")
@@ -139,7 +139,7 @@ def compare(
         "anyreward sweep chain.toml --out results --scheduler tcp://HOST:8786",
     )
 )
-@clear_errors
+@report_errors
 def sweep(
     config: Annotated[
         Path, typer.Argument(metavar="CONFIG", help="A TOML file as described in docs/sweeps.md.", show_default=False)
@@ -173,7 +173,7 @@ def sweep(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done)
 
-        with going_on(), jobs.cluster(scheduler, wait) as executor:
+        with resumable(), jobs.cluster(scheduler, wait) as executor:
             table, failures = experiment.run(sweep, folder, executor, workers, show)
     if as_json:
         say_json({"table": str(table), "failures": [{"cell": vars(f.job), "error": f.error} for f in failures]})
@@ -192,7 +192,7 @@ def sweep(
         "anyreward reproduce --as-published",
     )
 )
-@clear_errors
+@report_errors
 def reproduce(
     out: Annotated[
         Path | None,
@@ -234,7 +234,7 @@ def reproduce(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        with going_on(), jobs.cluster(scheduler, wait) as executor:
+        with resumable(), jobs.cluster(scheduler, wait) as executor:
             claims, failures = experiment.run(out, budget, seed, executor, workers, show, as_published)
     for failure in failures:
         typer.echo(plain(f"failed: {failure.job.part} {failure.job.given}: {failure.error}"), err=True)
@@ -249,7 +249,7 @@ def reproduce(
 
 
 @app.command(epilog=examples("anyreward demo --out chain.png"))
-@clear_errors
+@report_errors
 def demo(
     out: Annotated[Path, typer.Option(help="Draw the picture to this file (.png, .pdf or .svg).")] = Path("anyreward-demo.png"),
     seed: Seed = 0,

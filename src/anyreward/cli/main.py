@@ -103,7 +103,7 @@ def examples(*lines: str) -> str:
     return "\b\n" + "\n".join(f"Example: {line}" for line in lines)
 
 
-def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
+def report_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command print bad input as one sentence and each warning as one line, both on stderr, and set the exit code."""
 
     @functools.wraps(command)
@@ -141,7 +141,7 @@ def clear_errors(command: Callable[..., None]) -> Callable[..., None]:
         "anyreward explore FrozenLake-v1 --horizon 20 --epsilon 2 --stationary --out lake.atlas",
     )
 )
-@clear_errors
+@report_errors
 def explore(
     env: Env,
     horizon: Annotated[int, typer.Option(help="Number of steps of an episode.", show_default=False)],
@@ -241,7 +241,7 @@ def explore(
 
 
 @app.command(epilog=examples("anyreward info chain.atlas --plot chain.png", "anyreward info room.atlas --grid 21x21 --json"))
-@clear_errors
+@report_errors
 def info(
     atlas: AtlasFile,
     plot: Annotated[
@@ -303,7 +303,7 @@ def info(
         "anyreward plan lake.atlas --reward own --rewards deterministic",
     )
 )
-@clear_errors
+@report_errors
 def plan(
     atlas: AtlasFile,
     reward: Annotated[
@@ -377,7 +377,7 @@ def plan(
         "anyreward audit CartPole-v1 --horizon 20 --bins '[4, [-0.5, 0.5], 4, [-1, 1]]'",
     )
 )
-@clear_errors
+@report_errors
 def audit(
     env: Env,
     horizon: Annotated[
@@ -418,7 +418,7 @@ def audit(
 
 
 @app.command(epilog=examples("anyreward merge a.atlas b.atlas --out c.atlas"))
-@clear_errors
+@report_errors
 def merge(
     atlases: Annotated[list[Path], typer.Argument(metavar="ATLAS...", help="Two or more atlas files.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The file to write the merged atlas to.", show_default=False)],
@@ -449,7 +449,7 @@ def merge(
 
 
 @app.command(epilog=examples("anyreward algorithms"))
-@clear_errors
+@report_errors
 def algorithms(as_json: AsJson = False) -> None:
     """List the exploration algorithms and their guarantees."""
     from ..algorithms import ALGORITHMS
