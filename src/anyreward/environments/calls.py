@@ -34,7 +34,7 @@ class Calls:
         self.env = env
         if timeout is not None and not 0.0 < real_number(timeout, "step_timeout") <= LONGEST:
             raise ValueError(f"step_timeout is {timeout}: it has to be above 0 and at most {LONGEST:,.0f} seconds.")
-        self._call = None if timeout is None else _InTime(float(timeout))
+        self._call = None if timeout is None else _WithTimeout(float(timeout))
 
     def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode; returns the observation and the info. Raises a TypeError if the environment returns anything else."""
@@ -63,14 +63,14 @@ class Calls:
         return observation, pay, end, cut, info
 
 
-class _InTime:
+class _WithTimeout:
     """Calls functions one after another in a thread of its own, and raises a TimeoutError if one takes too many seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._late = seconds, False
         self._calls: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-        threading.Thread(target=_work, args=(self._calls, self._answers), name="environment", daemon=True).start()
+        threading.Thread(target=_serve, args=(self._calls, self._answers), name="environment", daemon=True).start()
         weakref.finalize(self, self._calls.put, None)  # ends the thread when this object is deleted
 
     def __call__(self, function: Callable[[], Any]) -> Any:
@@ -88,7 +88,7 @@ class _InTime:
         raise TimeoutError("an earlier call has not returned yet")
 
 
-def _work(
+def _serve(
     calls: queue.SimpleQueue[Callable[[], Any] | None], answers: queue.SimpleQueue[tuple[Any, BaseException | None]]
 ) -> None:
     """The loop of the thread: calls each function of one queue and puts its result or exception into the other."""
