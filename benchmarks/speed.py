@@ -231,10 +231,10 @@ def rival(mdp: ar.TabularMDP, name: str, episodes: int = 20_000, rounds: int = 3
 
 def gymnasium_overhead(episodes: int = 1_600, rounds: int = 5) -> tuple[float, float]:
     """Seconds a step that the environment takes, and that exploring it adds: the same episodes, with and without an explorer."""
-    from anyreward.environments.audit import audited
+    from anyreward.environments.audit import audited_environment
     from anyreward.environments.base import Environment
 
-    simulator, _ = audited("FrozenLake-v1", 100, True, seed=0)
+    simulator, _ = audited_environment("FrozenLake-v1", 100, True, seed=0)
     explorer = ar.RFTrajectory(simulator.setting(1.0, True, False, None))
     world, env, step = Environment(simulator, explorer.setting, 0, True), simulator.env, simulator.env.step
     best_env, best_all = np.inf, np.inf

@@ -230,10 +230,10 @@ def audit(
         )  # fmt: skip
     made, found = make(env.env, env.env_args)
     horizon = (time_limit(made) or DEFAULT_HORIZON) if horizon is None else horizon
-    return audited(replace(env, env=made, env_args=None), horizon, stationary, seed, steps, name=found)[1]
+    return audited_environment(replace(env, env=made, env_args=None), horizon, stationary, seed, steps, name=found)[1]
 
 
-def audited(
+def audited_environment(
     env: Gymnasium,
     horizon: int,
     stationary: bool,
@@ -256,7 +256,7 @@ def audited(
     )
     simulator.calls = probe.calls  # both call the environment in the same thread, if there is a timeout
     chosen = simulator.terminal
-    with looking(progress, probe.name, steps):
+    with delayed_status(progress, probe.name, steps):
         try:
             play = _play(probe, steps, seed)
         except ValueError:
@@ -328,7 +328,7 @@ def audited(
 
 
 @contextmanager
-def looking(progress: bool | Callable[[int, float], None] | None, name: str, steps: int) -> Iterator[None]:
+def delayed_status(progress: bool | Callable[[int, float], None] | None, name: str, steps: int) -> Iterator[None]:
     """While an audit runs: after two seconds, and if progress is to be shown, say what takes so long."""
     if not is_shown(progress):
         yield

@@ -20,7 +20,7 @@ from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound
 from ..data.counts import LARGEST_COUNT
 from ..data.tabular import TabularMDP
-from ..environments.audit import audit, audited
+from ..environments.audit import audit, audited_environment
 from ..environments.base import Environment
 from ..environments.gymnasium import Gymnasium
 from ..environments.tabular import TabularEnvironment
@@ -134,7 +134,7 @@ def explore(
     else:
         if absorbing_states:
             raise ValueError("absorbing_states is for models: a Gymnasium environment tells where its episodes end.")
-        environment, report = audited(
+        environment, report = audited_environment(
             env, horizon, stationary, seed, progress=progress, discount=discount, arrival_rewards=arrival_rewards, record=record
         )
         report.show(progress, epsilon, delta)
