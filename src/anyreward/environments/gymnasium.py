@@ -37,7 +37,7 @@ from ..rewards.observed import ObservedRewards
 from ..setting import TERMINALS, Setting, shown, whole_number
 from ..words import plain
 from .calls import Calls
-from .spaces import Binned, Bins, Codec, Indexed, codec, of_sane_size
+from .spaces import Binned, Bins, Codec, Indexed, checked_size, codec
 
 BLOCK = 32  # episodes between two seeds
 
@@ -129,8 +129,8 @@ class GymnasiumEnvironment:
             limit = time_limit(self.env)
         except Exception as problem:  # they may be properties that compute something
             raise ValueError(f"the spaces of {self.name} cannot be looked at: {in_short(problem)}.") from problem
-        self.observations: Codec = of_sane_size(codec(spaces[0], gymnasium.bins, gymnasium.max_states), "observation")
-        self.actions: Codec = of_sane_size(codec(spaces[1], name="action"), "action")
+        self.observations: Codec = checked_size(codec(spaces[0], gymnasium.bins, gymnasium.max_states), "observation")
+        self.actions: Codec = checked_size(codec(spaces[1], name="action"), "action")
         self.n_states = self.observations.size + (self.terminal == "end")
         self.n_actions = self.actions.size
         self._masks = known_masks(gymnasium.action_masks, self.observations, self.n_actions)

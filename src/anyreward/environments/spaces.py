@@ -210,7 +210,7 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
     raise ValueError(f"the {name} space is {described(space)}, whose size is unknown: give max_states=, more than it can have.")
 
 
-def of_sane_size(numbering: Codec, name: str) -> Codec:
+def checked_size(numbering: Codec, name: str) -> Codec:
     """The numbering, if it is small enough for arrays with an entry for each value; else raises a ValueError."""
     if numbering.size > MAX_NODES:
         raise ValueError(
