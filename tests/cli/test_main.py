@@ -157,7 +157,7 @@ def test_the_own_reward_and_a_grid_are_shown(lake):
 
 def test_an_audit_reports_and_foretells(tmp_path):
     output = run(tmp_path, "audit", "FrozenLake-v1", "--horizon", 8, "--stationary", "--epsilon", 4).stdout
-    for word in ("16 states", "start", "ends", "time limit", "Markov", "same at every step", "forecast: about"):
+    for word in ("16 states", "Initial state", "Terminal states", "Time limit", "Markov", "Stationary", "Forecast: about"):
         assert word in output
     facts = json.loads(run(tmp_path, "audit", "Blackjack-v1", "--json").stdout)
     assert facts["terminal"] == "outcome"

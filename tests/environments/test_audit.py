@@ -54,11 +54,20 @@ def test_frozen_lake_is_described():
     assert audit.states_seen == 16
     assert audit.terminal == "outcome"
     assert not audit.mixed
-    assert "if you know that they never do, terminal='state'" in str(audit)
+    assert "If you know that none ever does, terminal='state'" in str(audit)
     assert not audit.masked
     assert audit.rewards == (0.0, 1.0)
     text = str(audit)
-    for word in ("16 states", "4 actions", "start: always state 0", "time limit: 100", "Markov: no sign", "rewards: from 0 to 1"):
+    for word in (
+        "16 states",
+        "4 actions",
+        "Initial state: always state 0",
+        "If it is fixed, pass initial_state=0.",
+        "Time limit: 100",
+        "Markov: no evidence against it (likelihood-ratio test, p = ",
+        "warns at p <= 0.01",
+        "Rewards: from 0 to 1",
+    ):
         assert word in text
 
 
@@ -178,7 +187,7 @@ def test_memory_is_noticed():
         for stationary in (False, True):
             audit = ar.audit(Memory(transitions(3)), 6, seed=seed, stationary=stationary)
             assert audit.markov <= ALARM
-            assert "warning: what follows depends on more" in str(audit)
+            assert "warning: the next observation depends on more" in str(audit)
 
 
 def test_dynamics_that_depend_on_the_step_are_noticed():

@@ -97,7 +97,7 @@ class Line(gymnasium.Env):
         return np.array([self.x]), 0.0, False, False, {}
 
 
-@pytest.mark.filterwarnings("ignore:.*cut into bins")
+@pytest.mark.filterwarnings("ignore:.*divided into bins")
 @pytest.mark.parametrize("change", [{"bins": [[0.2, 0.8]]}, {"bins": [3]}, {"terminal": "end"}, {"initial_state": 1}])
 def test_an_environment_that_is_seen_otherwise_is_noticed(tmp_path, change):
     """Other bins number other states: counts of both together would be counts of nothing."""

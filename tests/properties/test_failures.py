@@ -32,7 +32,7 @@ class Failing(Tabular):
 
 def test_an_environment_that_raises_loses_nothing(tmp_path, monkeypatch):
     make = functools.partial(Failing, transitions(S, A), pay=lambda s, a, n: 0.5)
-    with pytest.raises(ar.EnvironmentFailure, match="failed while it was looked at, before it was explored: RuntimeError"):
+    with pytest.raises(ar.EnvironmentFailure, match="failed during the audit, before it was explored: RuntimeError"):
         ar.explore(make(), H, max_episodes=100)
     monkeypatch.setattr(Failing, "begin", 125)  # the audit plays 500 steps
     with pytest.raises(
@@ -142,7 +142,7 @@ def test_what_speaks_against_an_assumption_is_warned_of():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         ar.explore(Drifting(transitions(3)), 6, max_episodes=3, stationary=True)
-    assert any("the dynamics depend on the step" in str(warning.message) for warning in said)
+    assert any("the transitions depend on the step" in str(warning.message) for warning in said)
 
 
 def test_texts_from_outside_do_not_reach_the_terminal_or_a_spreadsheet_as_commands(tmp_path):

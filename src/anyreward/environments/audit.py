@@ -72,51 +72,62 @@ class Audit:
 
     def lines(self) -> list[str]:
         """The report, line by line."""
-        out = [f"{self.name}: {self.n_states:,} states ({self.kind}), {self.n_actions} actions, horizon {self.horizon}"]
+        out = [f"{self.name}: {self.n_states:,} states ({self.kind}), {self.n_actions} actions, horizon {self.horizon}."]
         if self._model is not None:
-            start = "a known state" if len(self.starts) == 1 else f"random, over {len(self.starts)} states"
-            return [*out, f"start: {start}", "a known model: its transitions are what it says"]
-        seen = f"{self.episodes:,} random episodes saw {self.states_seen:,} states"
+            start = "known" if len(self.starts) == 1 else f"random, one of {len(self.starts):,} states"
+            return [*out, f"Initial state: {start}.", "This is a known model: there is nothing to test."]
+        out.append(f"Probe: {self.episodes:,} random episodes, which visited {self.states_seen:,} states.")
         if len(self.starts) == 1:
             s = next(iter(self.starts))
-            out.append(f"start: always state {s} so far ({seen}); estimated, unless you know it: initial_state={s}")
+            out.append(
+                f"Initial state: always state {s} in the probe. The start will be estimated. "
+                f"If it is fixed, pass initial_state={s}."
+            )
         else:
-            out.append(f"start: random, {len(self.starts):,} different ones so far ({seen}); estimated")
+            out.append(f"Initial state: random, {len(self.starts):,} different states in the probe. The start will be estimated.")
         if self.ended:
             where = f"{self.ends:,} observation{'s' if self.ends > 1 else ''}"
             how = {
-                "outcome": "ending there and going on from there are counted apart",
-                "end": "all ends are one extra state, the last one",
-                "state": "it is assumed that they always end there",
+                "outcome": "Terminating there and continuing from there are counted as two different outcomes.",
+                "end": "All terminations are one extra state, the last one.",
+                "state": "It is assumed that episodes always terminate there.",
             }[self.terminal]
-            out.append(f"ends: {self.ended:.0%} of them end before the horizon, in {where}; {how}")
+            out.append(f"Terminal states: {self.ended:.0%} of the episodes terminated before the horizon, in {where}.")
+            out.append(f"  {how}")
             if self.terminal == "outcome" and not self.mixed:
-                out.append("  (none of these went on: if you know that they never do, terminal='state' needs fewer episodes)")
+                out.append(
+                    "  No episode continued from there. If you know that none ever does, terminal='state' needs fewer episodes."
+                )
         else:
-            out.append("ends: none of them before the horizon")
+            out.append("Terminal states: no episode terminated before the horizon.")
         if self.limit is not None:
-            out.append(f"time limit: {self.limit} steps, not before the horizon")
+            out.append(f"Time limit: {self.limit} steps, not before the horizon.")
         if self.masked:
-            out.append("actions: some are illegal in some states, as info['action_mask'] says; any may be in states not met yet,")
-            out.append("  unless you know all masks: action_masks=")
-        out.append(f"rewards: from {self.rewards[0]:g} to {self.rewards[1]:g}; kept, to plan for as reward 'own'")
-        out.append(self._verdict("Markov", self.markov, "what follows depends on more than the present observation"))
-        if self.pooled:
             out.append(
-                self._verdict("same at every step", self.stationary, "the dynamics depend on the step: use stationary=False")
+                "Illegal actions: info['action_mask'] forbids some actions in some states. In states that were not visited,"
             )
+            out.append("  any action may be illegal. If you know all masks, pass action_masks.")
+        out.append(
+            f"Rewards: from {self.rewards[0]:g} to {self.rewards[1]:g}. They are recorded: plan for them with reward 'own'."
+        )
+        out.append(
+            self._verdict("Markov", self.markov, "the next observation depends on more than the present observation and action")
+        )
+        if self.pooled:
+            out.append(self._verdict("Stationary", self.stationary, "the transitions depend on the step: use stationary=False"))
         return out + [f"warning: {text}" for text in self.warnings]
 
     @staticmethod
     def _verdict(claim: str, p: float, alarm: str) -> str:
+        """The line of a test with p-value `p`: a warning, or that there is no evidence against the claim."""
         if p <= ALARM:
-            return f"warning: {alarm} (likelihood ratio, p <= {p:.2g}; a false alarm has probability at most {ALARM:.0%})"
-        return f"{claim}: no sign of the contrary (likelihood ratio, p = {min(1.0, p):.2g}, alarm at {ALARM:g})"
+            return f"warning: {alarm} (likelihood-ratio test, p <= {p:.2g}; a false warning has probability at most {ALARM:.0%})"
+        return f"{claim}: no evidence against it (likelihood-ratio test, p = {min(1.0, p):.2g}; warns at p <= {ALARM:g})."
 
     @property
     def alarms(self) -> list[str]:
         """The warnings that a test found evidence against an assumption of the certificate."""
-        return [line for line in self.lines() if line.startswith("warning") and "likelihood ratio" in line]
+        return [line for line in self.lines() if line.startswith("warning") and "likelihood-ratio test" in line]
 
     def forecast(self, epsilon: float, delta: float = 0.1, **options: Any) -> float | None:
         """A forecast of the number of episodes until epsilon is certified, or None if there is none.
@@ -177,8 +188,10 @@ class Audit:
     def forecast_line(self, epsilon: float, delta: float = 0.1) -> str:
         """The forecast for `epsilon` as a line of the report."""
         needed = self.forecast(epsilon, delta)
-        text = "cannot be foretold" if needed is None else f"about {needed:.2g} episodes"
-        return f"forecast: {text} for epsilon {epsilon:g}, more if there is more to be found than random episodes did"
+        if needed is None:
+            return f"Forecast: none is possible for epsilon {epsilon:g}."
+        low = "" if self._model is not None else " This is a low estimate: it only knows the states that the probe visited."
+        return f"Forecast: about {needed:.2g} episodes for epsilon {epsilon:g}.{low}"
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -263,27 +276,28 @@ def audited_environment(
             raise
         except (Exception, SystemExit) as problem:
             raise EnvironmentFailure(
-                f"{probe.name} failed while it was looked at, before it was explored: {in_short(problem)}."
+                f"{probe.name} failed during the audit, before it was explored: {in_short(problem)}."
             ) from problem
     mixed = bool(play.alive & play.ended)
     simulator.name = probe.name
     notes = []
     if isinstance(probe.observations, Binned):
         notes.append(
-            "observations are cut into bins: the certificate is about the process of the bins, and assumes that it is Markov. "
-            "It says nothing about how far that is from the environment."
+            "observations are divided into bins: the certificate is about the process of the bins and assumes that it is Markov. "
+            "It does not say how far that process is from the environment."
         )
         warnings.warn(f"{simulator.name}: {notes[-1]}", stacklevel=3)
     if isinstance(probe.observations, Indexed):
         notes.append(
-            f"observations are numbered as they appear: the certificate assumes at most {probe.observations.size:,} of them."
+            "observations are numbered in the order of appearance: the certificate assumes that there are at most "
+            f"{probe.observations.size:,} of them."
         )
     if play.cut is not None:
         notes.append(
-            f"an episode was truncated after {play.cut} steps, before the horizon of {horizon}: exploring will refuse that. "
+            f"an episode was truncated after {play.cut} steps, before the horizon of {horizon}: explore will refuse this. "
             f"Use a horizon of at most {play.cut}, or a longer time limit."
         )
-    kinds = {Binned: "cells of bins", Indexed: "at most, numbered as they appear"}
+    kinds = {Binned: "cells of the bins", Indexed: "at most, numbered in the order of appearance"}
     S, A = probe.observations.size, simulator.n_actions
     steps_apart = 1 if stationary else horizon
     row = (lambda h, s, a: (s, a)) if stationary else (lambda h, s, a: (h, s, a))
@@ -333,7 +347,7 @@ def delayed_status(progress: bool | Callable[[int, float], None] | None, name: s
     if not is_shown(progress):
         yield
         return
-    status = console(stderr=True).status(f"playing {steps:,} random steps of {verbatim(name)}, to see what it is ...")
+    status = console(stderr=True).status(f"playing {steps:,} random steps of {verbatim(name)} to audit it ...")
     timer = threading.Timer(PATIENCE, status.start)
     timer.daemon = True
     timer.start()
