@@ -170,7 +170,7 @@ def cells(config: dict[str, Any]) -> list[Cell]:
                 if part not in tried:
                     if len(tried) == MAX_TRIED:
                         raise ValueError(f"the sweep has more than {MAX_TRIED:,} combinations beside epsilon and max_episodes.")
-                    _try(kind, options, mdp, choice, algorithm)
+                    _check_explorer(kind, options, mdp, choice, algorithm)
                     tried.add(part)
                 found += [Cell(algorithm, where, how, replicate, number) for replicate, number in enumerate(numbers)]
     if len(set(found)) < len(found):
