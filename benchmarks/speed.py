@@ -1,16 +1,36 @@
-"""How fast exploration is, as ratios to pure simulation and to a plain NumPy implementation, all measured in this run.
+"""How fast exploration is: CPU time against fixed targets, or against another checkout of the package.
 
-    python benchmarks/speed.py
+    python benchmarks/speed.py                    # every line with its target; exits with 1 if a target is missed
+    python benchmarks/speed.py --against PATH     # and the same lines with the package in PATH/src: before, after, ratio
+    python benchmarks/speed.py --lines ucbvi,euler --rounds 30        # some lines only, and more rounds
 
-Every line is the best of several short rounds; the rounds of all lines are interleaved, so that a machine that is busy
-for a while slows all of them alike. Everything is compiled beforehand. One core.
+A line is one call of `anyreward.explore` from the first episode to the atlas, with nothing subtracted. Its time is the CPU time
+of the process (`time.process_time`), which other processes on the machine do not add to, as they would to the wall clock. It is
+the best of several rounds; the rounds of all lines are interleaved, so that a machine that is slower for a while is slower for
+all of them. Compiling comes first and is not counted. Everything runs on one core.
+
+Targets are numbers of transitions per second, or ratios to one of two references that are measured in the same run: pure
+simulation of the same model under a fixed policy, compiled by Numba, and the same algorithm in plain NumPy. Both references are
+in this file.
+
+Each checkout runs in a process of its own, which gets one line at a time from this one, so that the rounds of the two checkouts
+alternate. Compiled code is cached beside this file and not in the checkouts.
 """
 
 from __future__ import annotations
 
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -20,17 +40,91 @@ from anyreward import kernels
 from anyreward.environments.tabular import play as play_model
 
 H = 20
-ROUNDS = 30
+SLOWER = 0.03  # what counts as slower than another checkout
+HERE = Path(__file__).resolve()
+ONE_CORE = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}  # threads that wait take CPU time, too
+MODELS: dict[str, Callable[[], ar.TabularMDP]] = {
+    "chain": lambda: ar.envs.double_chain(),
+    "grid": lambda: ar.envs.grid_world(),
+    "large grid": lambda: ar.envs.grid_world(300, 300, start=(150, 150)),
+}
 
 
-def plain_rf_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) -> Callable[[int], None]:
+class Line(NamedTuple):
+    """One thing that is measured, and what is asked of it."""
+
+    name: str
+    model: str
+    options: dict[str, Any]  # of `explore`
+    rate: float = 0.0  # asked for: transitions per second
+    pure: float = np.inf  # asked for: at most so many times the CPU time of pure simulation
+    plain: tuple[str, float] | None = None  # asked for: so many times the speed of this algorithm in plain NumPy
+    episodes: int | None = None  # None: as many as take about as long as all other lines
+
+
+def lines() -> list[Line]:
+    """Every algorithm on the double chain with the paper's bounds; then what else is promised."""
+    slow = {"bpi-ucrl": 50_000, "kl-ucrl": 50_000}  # one convex problem for every pair after every episode
+    paper = {"bounds": "paper"}
+    asked: dict[str, dict[str, Any]] = {"rf-ucrl": {"pure": 6.0}, "bpi-ucrl": {"plain": ("bpi-ucrl", 500.0)}}
+    found = [
+        Line(name, "chain", {"algorithm": name, **paper}, slow.get(name, 1e6), **asked.get(name, {})) for name in ar.ALGORITHMS
+    ]
+    rf, bpi = {"algorithm": "rf-ucrl", **paper}, {"algorithm": "bpi-ucrl", **paper}
+    pooled = {"stationary": True}
+    return [
+        *found,
+        Line("rf-ucrl, a pass after every episode", "chain", {**rf, "replan": "every"}, 1e6, 16.0, ("rf-ucrl", 200.0)),
+        Line("rf-ucrl, geometric passes", "chain", {**rf, "replan": "geometric"}, 1e9, episodes=10**9),
+        Line("rf-ucrl, pooled, every episode", "chain", {**rf, **pooled, "clip": False, "replan": "every"}, 1e6),
+        Line("bpi-ucrl, pooled", "chain", {**bpi, **pooled}, 50_000),
+        Line("rf-trajectory, tight bounds", "chain", {"algorithm": "rf-trajectory", "bounds": "tight"}, 5e6),
+        Line("bpi-ucrl, tight bounds", "chain", {"algorithm": "bpi-ucrl", "bounds": "tight"}, 20_000),
+        Line("rf-ucrl on 21 x 21 fields", "grid", rf, 1e6, 10.0),
+        Line("rf-ucrl on 300 x 300 fields", "large grid", rf, 1e6, 10.0),
+        Line("bpi-ucrl on 21 x 21 fields", "grid", bpi, 1_000, plain=("bpi-ucrl", 100.0)),
+    ]
+
+
+# The references
+
+
+@numba.njit(error_model="numpy")
+def walk(successors, cumulative, policy, s0, episodes, rng, ends):
+    """Plays episodes of a policy (H, S) on rows (S, A, K) and counts where they end."""
+    for _ in range(episodes):
+        s = s0
+        for h in range(len(policy)):
+            a, k, u = policy[h, s], 0, rng.random()
+            while u >= cumulative[s, a, k]:
+                k += 1
+            s = successors[s, a, k]
+        ends[s] += 1
+
+
+def rows(mdp: ar.TabularMDP) -> tuple[np.ndarray, np.ndarray]:
+    """Successors and their probabilities, (S, A, K) each."""
+    shape = mdp.model.shape[1:]
+    return mdp.model.successors.reshape(shape), mdp.model.probabilities.reshape(shape)
+
+
+def pure_simulation(mdp: ar.TabularMDP) -> Callable[[int], None]:
+    """A fixed policy, nothing learned."""
+    successors, P = rows(mdp)
+    policy = np.random.default_rng(1).integers(0, mdp.n_actions, (H, mdp.n_states))
+    cumulative, ends, rng = P.cumsum(axis=-1), np.zeros(mdp.n_states, np.int64), np.random.default_rng(0)
+    cumulative[..., -1] = 1.0
+    return lambda episodes: walk(successors, cumulative, policy, mdp.initial_state, episodes, rng, ends)
+
+
+def plain_rf_ucrl(mdp: ar.TabularMDP, delta: float = 0.1) -> Callable[[int], None]:
     """RF-UCRL as one writes it down: dense arrays, a full backward pass after every episode."""
-    P, S, A = mdp.dense(), mdp.n_states, mdp.n_actions
+    P, S, A, rng = mdp.dense(), mdp.n_states, mdp.n_actions, np.random.default_rng(0)
     n_next = np.zeros((H, S, A, S))
     policy = np.zeros((H, S), dtype=int)
 
-    def episodes(count: int) -> None:
-        for _ in range(count):
+    def play(episodes: int) -> None:
+        for _ in range(episodes):
             s = mdp.initial_state
             for h in range(H):
                 a = policy[h, s]
@@ -47,13 +141,13 @@ def plain_rf_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) ->
                 E = np.minimum(cap, bonus + p_hat[h] @ E.max(axis=1))
                 policy[h] = E.argmax(axis=1)
 
-    return episodes
+    return play
 
 
-def plain_bpi_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) -> Callable[[int], None]:
+def plain_bpi_ucrl(mdp: ar.TabularMDP, delta: float = 0.1) -> Callable[[int], None]:
     """BPI-UCRL in NumPy, vectorised over the pairs of a step: a bisection for every ball, both bounds after every episode."""
-    S, A = mdp.n_states, mdp.n_actions
-    succ, P = mdp._successors[0], mdp._probabilities[0]
+    S, A, rng = mdp.n_states, mdp.n_actions, np.random.default_rng(0)
+    succ, P = rows(mdp)
     n_next = np.zeros((H, S, A, succ.shape[2]))
     policy = np.zeros((H, S), dtype=int)
 
@@ -68,8 +162,8 @@ def plain_bpi_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) -
             low, high = np.where(theta > c, u, low), np.where(theta > c, high, u)
         return np.clip(high * np.expm1((q * np.log1p(g / high[..., None])).sum(-1) - c), 0, mean)
 
-    def episodes(count: int) -> None:
-        for _ in range(count):
+    def play(episodes: int) -> None:
+        for _ in range(episodes):
             s = mdp.initial_state
             for h in range(H):
                 a = policy[h, s]
@@ -86,13 +180,14 @@ def plain_bpi_ucrl(mdp: ar.TabularMDP, delta: float, rng: np.random.Generator) -
                 q_lo = mdp.reward + lo.min() + np.where(seen, gap(q, lo[succ] - lo.min(), c), 0)
                 policy[h], up, lo = q_up.argmax(1), q_up.max(1), q_lo.max(1)
 
-    return episodes
+    return play
 
 
-def bpi(mdp: ar.TabularMDP, bounds: str) -> Callable[[int], None]:
-    """BPI-UCRL of the library, going on from round to round."""
-    explorer = ar.BPIUCRL(mdp.setting(H), mdp.reward, bounds=bounds)
-    return advancing(explorer, mdp)
+REFERENCES: dict[str, Callable[[ar.TabularMDP], Callable[[int], None]]] = {
+    "pure simulation": pure_simulation,
+    "plain NumPy rf-ucrl": plain_rf_ucrl,
+    "plain NumPy bpi-ucrl": plain_bpi_ucrl,
+}
 
 
 def explorer(mdp: ar.TabularMDP, replan: str) -> Callable[[int], None]:
@@ -111,122 +206,168 @@ def advancing(explorer: ar.Explorer, mdp: ar.TabularMDP) -> Callable[[int], None
     return episodes
 
 
-def simulation(mdp: ar.TabularMDP) -> Callable[[int], None]:
-    """A fixed policy, nothing learned."""
-    policy = np.random.default_rng(1).integers(0, mdp.n_actions, (H, mdp.n_states))
-    rng, ends = np.random.default_rng(0), np.zeros(mdp.n_states, np.int64)
-    return lambda count: kernels.simulate.visits(mdp.model, policy, rng, count, ends)
+def serve() -> None:
+    """Answers each line of standard input, a JSON list (kind, model, options, episodes), with the CPU time that it took."""
+    models = {name: make() for name, make in MODELS.items()}
+    references: dict[tuple[str, str], Callable[[int], None]] = {}
+
+    def run(kind: str, model: str, options: dict[str, Any], episodes: int) -> object:
+        if kind == "explore":
+            return ar.explore(models[model], H, max_episodes=episodes, progress=False, **options)
+        return references[kind, model](episodes)
+
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever else is printed is no answer
+    print(json.dumps(ar.__file__), file=answers, flush=True)
+    for question in sys.stdin:
+        kind, model, options, episodes = json.loads(question)
+        if kind != "explore" and (kind, model) not in references:
+            references[kind, model] = REFERENCES[kind](models[model])
+        took = cpu_time(lambda q=(kind, model, options, episodes): run(*q))
+        print(json.dumps(took), file=answers, flush=True)
 
 
-def best_times(jobs: dict[str, tuple[Callable[[int], None], int]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Seconds an episode, the best of interleaved rounds; one more round comes first, to compile and to warm up."""
-    best = dict.fromkeys(jobs, np.inf)
-    for r in range(rounds + 1):
-        for name, (job, count) in jobs.items():
-            start = time.perf_counter()
-            job(count)
-            if r:
-                best[name] = min(best[name], (time.perf_counter() - start) / count)
-    return best
+class Checkout:
+    """The package in `path`/src, in a process that measures lines."""
 
-
-def main() -> None:
-    console = Console(width=110)
-    chain, grid, large = ar.envs.double_chain(), ar.envs.grid_world(), ar.envs.grid_world(300, 300, start=(150, 150))
-    seconds = best_times(
-        {
-            "pure simulation": (simulation(chain), 20_000),
-            'RF-UCRL, replan="path"': (explorer(chain, "path"), 10_000),
-            'RF-UCRL, replan="every"': (explorer(chain, "every"), 4_000),
-            "plain NumPy RF-UCRL": (plain_rf_ucrl(chain, 0.1, np.random.default_rng(0)), 20),
+    def __init__(self, path: Path) -> None:
+        cache = HERE.parent / "__pycache__" / "numba"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(path / "src"),
+            "NUMBA_CACHE_DIR": str(cache),
+            "PYTHONDONTWRITEBYTECODE": "1",
         }
-    )
-    pure, plain = seconds["pure simulation"], seconds["plain NumPy RF-UCRL"]
-    table = Table("double chain, L = 31, H = 20", "transitions/s", "of pure simulation", "times plain NumPy", "asked for")
-    asked = {
-        'RF-UCRL, replan="path"': (seconds['RF-UCRL, replan="path"'] <= 5 * pure, "1/5 of pure"),
-        'RF-UCRL, replan="every"': (
-            seconds['RF-UCRL, replan="every"'] <= min(16 * pure, plain / 200),
-            "1/16 of pure, 200 times plain",
-        ),
-    }
-    for name, t in seconds.items():
-        met, text = asked.get(name, (True, ""))
-        table.add_row(name, f"{H / t:,.0f}", f"1/{t / pure:.1f}", f"{plain / t:,.1f}", f"{text} {verdict(met)}" if text else "")
-    console.print(table)
-
-    start = time.perf_counter()
-    atlas = ar.explore(chain, H, algorithm="rf-ucrl", bounds="paper", max_episodes=10**9, replan="geometric")
-    took = time.perf_counter() - start
-    console.print(
-        f'replan="geometric": {atlas.episodes:,} episodes in {took:.2f} s, certified to {atlas.certificate.epsilon / H:.3f} H '
-        f"(asked for: under 20 s {verdict(took < 20)})"
-    )
-
-    seconds = best_times({"21 x 21": (explorer(grid, "path"), 2_000), "300 x 300": (explorer(large, "path"), 2_000)})
-    ratio = seconds["300 x 300"] / seconds["21 x 21"]
-    console.print(
-        f'replan="path" on grids: an episode on 300 x 300 costs {ratio:.2f} times one on 21 x 21 '
-        f"(asked for: at most 2 {verdict(ratio <= 2)})"
-    )
-
-    for name, mdp, counts, asked_for in (("double chain", chain, (300, 2), 500), ("21 x 21 grid", grid, (60, 1), 100)):
-        jobs = {bounds: (bpi(mdp, bounds), counts[0]) for bounds in ("paper", "tight")}
-        seconds = best_times(jobs | {"plain": (plain_bpi_ucrl(mdp, 0.1, np.random.default_rng(0)), counts[1])}, rounds=6)
-        ratio = seconds["plain"] / seconds["paper"]
-        console.print(
-            f"BPI-UCRL on the {name}: {H / seconds['paper']:,.0f} transitions/s, {H / seconds['tight']:,.0f} with tight bounds; "
-            f"plain NumPy {H / seconds['plain']:,.0f}; {ratio:,.0f} times (asked for: {asked_for} {verdict(ratio >= asked_for)})"
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE), "--serve"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        package = Path(self._answer())
+        if not package.is_relative_to(path.resolve()):
+            raise SystemExit(f"{path} has no src/anyreward: {package} would be measured instead.")
 
-    pooled = chain.setting(H, stationary=True)
-    rf, best = ar.RFUCRL(pooled, clip=False, replan="every"), ar.BPIUCRL(pooled, chain.reward, bounds="paper")
-    seconds = best_times({"rf": (advancing(rf, chain), 3_000), "bpi": (advancing(best, chain), 200)}, rounds=10)
-    console.print(
-        f"pooled counts, as in the paper's experiments: {H / seconds['rf']:,.0f} transitions/s of RF-UCRL with a full pass after "
-        f"every episode, {H / seconds['bpi']:,.0f} of BPI-UCRL (the authors' scripts: 19,000 and 280)"
-    )
+    def _answer(self) -> Any:
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise SystemExit("the process that measures has ended, see above.")
+        return json.loads(answer)
 
-    speeds = {}
-    for bounds in ("paper", "tight"):
-        ar.explore(chain, H, bounds=bounds, max_episodes=1000)
-        speeds[bounds] = 500_000 / min(
-            timed(lambda b=bounds: ar.explore(chain, H, bounds=b, max_episodes=500_000)) for _ in range(3)
-        )
-    ratio = speeds["tight"] / speeds["paper"]
-    console.print(
-        f'explore with replan="path": {speeds["tight"]:,.0f} episodes/s with tight bounds, {speeds["paper"]:,.0f} with paper, '
-        f"{ratio:.2f} of them (asked for: 0.5 {verdict(ratio >= 0.5)})"
-    )
-    atlas = ar.explore(grid, H, max_episodes=10**6, replan="geometric")
-    took = timed(lambda: ar.certify(atlas.counts))
-    console.print(f"one tight certificate on the 21 x 21 grid: {took:.3f} s (asked for: under 1 s {verdict(took < 1)})")
-    took = min(timed(lambda: atlas.plan(grid.reward)) for _ in range(5))
-    console.print(f"one plan with its interval on the 21 x 21 grid: {1000 * took:.0f} ms")
+    def cpu_time(self, kind: str, model: str, options: dict[str, Any], episodes: int) -> float:
+        print(json.dumps((kind, model, options, episodes)), file=self.process.stdin, flush=True)
+        return self._answer()
 
-    table = Table("double chain, 20,000 episodes", "transitions/s", "asked for")
-    speeds = {name: rival(chain, name) for name in ar.ALGORITHMS}
-    for name, speed in speeds.items():
-        least = speeds["bpi-ucrl"] if name in ("bpi-ucrl", "kl-ucrl") else 1e6  # KL-based: BPI-UCRL's speed
-        table.add_row(name, f"{speed:,.0f}", f"{least:,.0f} {verdict(speed >= least)}")
-    console.print(table)
-
-    environment, own = gymnasium_overhead()
-    console.print(
-        f"FrozenLake-v1 through Gymnasium: {1e6 * environment:.1f} us a step in the environment, {1e6 * own:.1f} us in anyreward "
-        f"(asked for: below the environment's {verdict(own < environment)})"
-    )
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
 
 
-def rival(mdp: ar.TabularMDP, name: str, episodes: int = 20_000, rounds: int = 3) -> float:
-    """Transitions a second of an algorithm from its first episode on, the best of several runs; constructing it is included."""
-    kind, best = ar.ALGORITHMS[name], np.inf
+# All of it
+
+
+def enough(run: Callable[[int], float], seconds: float) -> int:
+    """How many episodes take about so many CPU seconds; whatever has to be compiled is compiled by the first call."""
+    episodes = 1
+    run(episodes)
+    while (took := run(episodes)) < seconds / 4:
+        episodes *= 4
+    return max(1, round(episodes * seconds / took))
+
+
+def measure(
+    todo: list[Line], after: Checkout, before: Checkout | None, rounds: int, seconds: float
+) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
+    """CPU seconds per episode, the best of all rounds: of references by (name, model) and of lines by (name, ""), and of the lines
+    with the other checkout by name.
+    """
+    jobs: dict[tuple[str, str], Any] = {}  # how to run it, and whether both checkouts do
+    for line in todo:
+        for reference in ("pure simulation", *((f"plain NumPy {line.plain[0]}",) if line.plain else ())):
+            jobs[reference, line.model] = (reference, line.model, {}), None
+    for line in todo:
+        jobs[line.name, ""] = ("explore", line.model, line.options), line
+    counts = {}
+    for key, (job, line) in jobs.items():
+        counts[key] = (line and line.episodes) or enough(lambda episodes, job=job: after.cpu_time(*job, episodes), seconds)
+        if before is not None and line is not None:
+            before.cpu_time(*job, min(counts[key], 10**6))  # to compile
+    best = dict.fromkeys(jobs, np.inf)
+    best_before = {line.name: np.inf for line in todo if before is not None}
+    for r in range(rounds):
+        for key, (job, line) in jobs.items():
+            if line is not None and line.episodes and r >= 3:
+                continue  # a long line needs fewer rounds
+            for checkout in (after, before) if r % 2 else (before, after):
+                if checkout is after:
+                    best[key] = min(best[key], after.cpu_time(*job, counts[key]) / counts[key])
+                elif checkout is not None and line is not None:
+                    best_before[line.name] = min(best_before[line.name], checkout.cpu_time(*job, counts[key]) / counts[key])
+    return best, best_before
+
+
+def table_of_targets(todo: list[Line], best: dict[tuple[str, str], float]) -> tuple[Table, bool]:
+    """All lines with what is asked of them, and whether all of that is met."""
+    table = Table("H = 20", "transitions/s", "times simulation", "times plain NumPy", "asked for", "")
+    good = True
+    for (name, model), t in best.items():
+        if model:
+            table.add_row(f"{name}, {model}", f"{H / t:,.0f}", "", "", "", "")
+    for line in todo:
+        t = best[line.name, ""]
+        slower = t / best["pure simulation", line.model]
+        met, asked, faster = H / t >= line.rate and slower <= line.pure, [f"{line.rate:,.0f}/s"], ""
+        if np.isfinite(line.pure):
+            asked.append(f"at most {line.pure:g} times simulation")
+        if line.plain is not None:
+            ratio = best[f"plain NumPy {line.plain[0]}", line.model] / t
+            met, faster = met and ratio >= line.plain[1], f"{ratio:,.0f}"
+            asked.append(f"{line.plain[1]:g} times plain NumPy")
+        good = good and met
+        table.add_row(line.name, f"{H / t:,.0f}", f"1 / {slower:.1f}", faster, ", ".join(asked), verdict(met))
+    return table, good
+
+
+def table_of_ratios(best: dict[tuple[str, str], float], before: dict[str, float]) -> Table:
+    """All lines with both checkouts."""
+    table = Table("transitions/s", "before", "after", "after / before", "")
+    for name, t in before.items():
+        ratio = t / best[name, ""]
+        said = f"[red]slower by more than {SLOWER:.0%}[/]" if ratio < 1 - SLOWER else ""
+        table.add_row(name, f"{H / t:,.0f}", f"{H / best[name, '']:,.0f}", f"{ratio:.3f}", said)
+    return table
+
+
+def planning() -> list[tuple[str, float, float]]:
+    """What comes after exploring, on 21 x 21 fields: CPU seconds, and how many are allowed."""
+    grid = MODELS["grid"]()
+    atlas = ar.explore(grid, H, max_episodes=10**6, replan="geometric", progress=False)
+    return [
+        ("one tight certificate", min(cpu_time(lambda: ar.certify(atlas.counts)) for _ in range(4)), 1.0),
+        ("one plan with its interval", min(cpu_time(lambda: atlas.plan(grid.reward)) for _ in range(6)), 0.2),
+    ]
+
+
+def gymnasium_overhead(episodes: int = 3_000, rounds: int = 3) -> tuple[float, float]:
+    """CPU seconds per step of FrozenLake alone, and of exploring it: the same actions, with and without the library."""
+    import gymnasium
+
+    class Recorder(gymnasium.Wrapper):
+        """Writes down what is played."""
+
+        def __init__(self, env: gymnasium.Env) -> None:
+            super().__init__(env)
+            self.played: list[list[int]] = []
+
+        def reset(self, **options: Any) -> Any:
+            self.played.append([])
+            return self.env.reset(**options)
+
+        def step(self, action: Any) -> Any:
+            self.played[-1].append(action)
+            return self.env.step(action)
+
+    best_alone, best_explored = np.inf, np.inf
     for r in range(rounds + 1):
-        options = ({"reward": mdp.reward} if kind.needs_reward else {}) | ({"budget": episodes} if kind.needs_budget else {})
-        took = timed(lambda options=options: advancing(kind(mdp.setting(H), **options), mdp)(episodes))
-        if r:
-            best = min(best, took)
-    return episodes * H / best
+        env = Recorder(gymnasium.make("FrozenLake-v1"))
+        options = {"algorithm": "rf-trajectory", "bounds": "paper", "stationary": True, "progress": False}
+        explored = cpu_time(lambda env=env, options=options: ar.explore(env, 100, max_episodes=episodes, **options))
 
 
 def gymnasium_overhead(episodes: int = 1_600, rounds: int = 5) -> tuple[float, float]:
@@ -247,30 +388,62 @@ def gymnasium_overhead(episodes: int = 1_600, rounds: int = 5) -> tuple[float, f
         def replay(recorded: list[list[int]] = recorded) -> None:
             for t, actions in enumerate(recorded):
                 env.reset(seed=t) if t % 32 == 0 else env.reset()
-                for a in actions:
-                    if step(a)[2]:  # other draws than the first time: it may end earlier
+                for action in actions:
+                    if env.step(action)[2]:  # other draws than the first time: it may end earlier
                         env.reset()
 
-        alone = timed(replay)
+        alone, steps = cpu_time(replay), sum(map(len, env.played))
         if r:
-            best_all, best_env = min(best_all, took / steps), min(best_env, alone / steps)
-    return best_env, best_all - best_env
-
-
-def play_on(world: object, explorer: ar.Explorer, end: int) -> None:
-    while explorer.episodes < end:
-        world.advance(explorer, end - explorer.episodes, -1.0)
-
-
-def timed(job: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    job()
-    return time.perf_counter() - start
+            best_alone, best_explored = min(best_alone, alone / steps), min(best_explored, explored / steps)
+    return best_alone, best_explored
 
 
 def verdict(met: bool) -> str:
     return "[green]met[/]" if met else "[red]missed[/]"
 
 
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--against", type=Path, metavar="PATH", help="another checkout, with the package in PATH/src")
+    parser.add_argument("--lines", help="only the lines with these names, with commas between them")
+    parser.add_argument("--rounds", type=int, default=10, help="of which the best counts")
+    parser.add_argument("--seconds", type=float, default=0.3, help="CPU time of one line in one round")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve()
+        return 0
+    console, todo = Console(width=150), lines()
+    if arguments.lines:
+        names = arguments.lines.split(",")
+        unknown = set(names) - {line.name for line in todo}
+        if unknown:
+            parser.error(f"there is no line {', '.join(unknown)}: there are {'; '.join(line.name for line in todo)}")
+        todo = [line for line in todo if line.name in names]
+    after = Checkout(HERE.parents[1])
+    before = None if arguments.against is None else Checkout(arguments.against)
+    best, best_before = measure(todo, after, before, arguments.rounds, arguments.seconds)
+    for checkout in (after, before):
+        if checkout is not None:
+            checkout.close()
+    table, good = table_of_targets(todo, best)
+    console.print(table)
+    if before is not None:
+        console.print(table_of_ratios(best, best_before))
+    if not arguments.lines:
+        for name, took, most in planning():
+            console.print(
+                f"{name} on 21 x 21 fields: {1000 * took:.0f} ms (asked for: {1000 * most:.0f} ms) {verdict(took <= most)}"
+            )
+            good = good and took <= most
+        alone, explored = gymnasium_overhead()
+        console.print(
+            f"FrozenLake-v1 through Gymnasium: {1e6 * alone:.1f} us per step alone, {1e6 * explored:.1f} us while it is explored "
+            f"(asked for: at most 2 times) {verdict(explored <= 2 * alone)}"
+        )
+        good = good and explored <= 2 * alone
+    return 0 if good else 1
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
