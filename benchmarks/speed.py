@@ -274,7 +274,7 @@ def enough(run: Callable[[int], float], seconds: float) -> int:
 def measure(
     todo: list[Line], after: Checkout, before: Checkout | None, rounds: int, seconds: float
 ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
-    """CPU seconds per episode, the best of all rounds: of references by (name, model) and of lines by (name, ""), and of the lines
+    """CPU seconds per episode, the best of all rounds: of references by (name, model), of lines by (name, ""), and of the lines
     with the other checkout by name.
     """
     jobs: dict[tuple[str, str], Any] = {}  # how to run it, and whether both checkouts do
