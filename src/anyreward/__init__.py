@@ -32,7 +32,7 @@ from .planning import backward_induction, evaluate_policy
 from .setting import Setting
 from .theory import horizon_for_discount
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ALGORITHMS",
