@@ -36,8 +36,6 @@ from rich.console import Console
 from rich.table import Table
 
 import anyreward as ar
-from anyreward import kernels
-from anyreward.environments.tabular import play as play_model
 
 H = 20
 SLOWER = 0.03  # what counts as slower than another checkout
@@ -190,20 +188,14 @@ REFERENCES: dict[str, Callable[[ar.TabularMDP], Callable[[int], None]]] = {
 }
 
 
-def explorer(mdp: ar.TabularMDP, replan: str) -> Callable[[int], None]:
-    """RF-UCRL of the library, going on from round to round."""
-    return advancing(ar.RFUCRL(mdp.setting(H), bounds="paper", replan=replan), mdp)
+# One checkout, in a process of its own
 
 
-def advancing(explorer: ar.Explorer, mdp: ar.TabularMDP) -> Callable[[int], None]:
-    rng = np.random.default_rng(0)
-
-    def episodes(count: int) -> None:
-        end = explorer.episodes + count
-        while explorer.episodes < end:
-            play_model(explorer, mdp, rng, end - explorer.episodes, -1.0)
-
-    return episodes
+def cpu_time(work: Callable[[], object]) -> float:
+    gc.collect()
+    start = time.process_time()
+    work()
+    return time.process_time() - start
 
 
 def serve() -> None:
@@ -369,24 +361,8 @@ def gymnasium_overhead(episodes: int = 3_000, rounds: int = 3) -> tuple[float, f
         options = {"algorithm": "rf-trajectory", "bounds": "paper", "stationary": True, "progress": False}
         explored = cpu_time(lambda env=env, options=options: ar.explore(env, 100, max_episodes=episodes, **options))
 
-
-def gymnasium_overhead(episodes: int = 1_600, rounds: int = 5) -> tuple[float, float]:
-    """Seconds a step that the environment takes, and that exploring it adds: the same episodes, with and without an explorer."""
-    from anyreward.environments.audit import audited_environment
-    from anyreward.environments.base import Environment
-
-    simulator, _ = audited_environment("FrozenLake-v1", 100, True, seed=0)
-    explorer = ar.RFTrajectory(simulator.setting(1.0, True, False, None))
-    world, env, step = Environment(simulator, explorer.setting, 0, True), simulator.env, simulator.env.step
-    best_env, best_all = np.inf, np.inf
-    for r in range(rounds + 1):
-        begin = explorer.episodes
-        took = timed(lambda end=begin + episodes: play_on(world, explorer, end))
-        recorded = [actions for _, actions, _, _ in simulator.record[begin:]]
-        steps = sum(map(len, recorded))
-
-        def replay(recorded: list[list[int]] = recorded) -> None:
-            for t, actions in enumerate(recorded):
+        def replay(env: Any = env.env, played: list[list[int]] = env.played) -> None:
+            for t, actions in enumerate(played):
                 env.reset(seed=t) if t % 32 == 0 else env.reset()
                 for action in actions:
                     if env.step(action)[2]:  # other draws than the first time: it may end earlier
