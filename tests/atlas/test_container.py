@@ -6,7 +6,6 @@ loading them neither crashes nor hangs nor takes memory out of proportion. A ref
 
 import json
 import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from anyreward.atlas import container
 
 from ..helpers.checkpoints import go, same, script
 from ..helpers.forging import forge, laid_out, listed, one_sentence, parts_of, refused_or_equal, seal, with_setting
+from ..helpers.waiting import little_work
 
 GIGABYTE = 2**30
 
@@ -165,7 +165,7 @@ for i in range(many):
     for at in places:
         content[at] = int(rng.choice([0, 255, 128, 127, 1, int(rng.integers(256)), content[at] ^ (1 << int(rng.integers(8)))]))
     path.write_bytes(seal(content))
-    begin = time.monotonic()
+    begin = time.process_time()
     try:
         again = ar.load(path)
         taken += 1
@@ -176,7 +176,7 @@ for i in range(many):
         assert text.startswith(str(path)) and "\\n" not in text and len(text) < 2000, (i, text)
     except Exception as problem:
         sys.exit(f"{i} of seed {seed}: {type(problem).__name__}: {problem}")
-    slowest = max(slowest, time.monotonic() - begin)
+    slowest = max(slowest, time.process_time() - begin)
 peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(taken, slowest, peak / 2**20)
 """
@@ -203,7 +203,7 @@ from anyreward.kernels import table, trajectory
 def peak():  # of this process alone, in kB: ru_maxrss is inherited from the one that started it
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 def judge(path):
-    before, begin = peak(), time.monotonic()
+    before, begin = peak(), time.process_time()
     resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
     try:
         ar.load(path)
@@ -213,7 +213,7 @@ def judge(path):
         what = "refused" if text.startswith(path) and "\\n" not in text and len(text) < 2000 else "refused badly"
     except BaseException as problem:
         what = type(problem).__name__
-    print(what, time.monotonic() - begin, (peak() - before) / 2**20, flush=True)
+    print(what, time.process_time() - begin, (peak() - before) / 2**20, flush=True)
 for path in sys.argv[1:]:
     if os.fork() == 0:
         judge(path)
@@ -225,7 +225,7 @@ for path in sys.argv[1:]:
 
 
 def measured(*paths):
-    """What loading each file came to, the seconds and the gigabytes it took: in processes of their own."""
+    """What loading each file came to, the processor time and the gigabytes it took: in processes of their own."""
     done = script(HOSTILE, *paths)
     assert done.returncode == 0, done.stderr[-2000:]
     results = [line.split() for line in done.stdout.splitlines()]
@@ -333,16 +333,14 @@ def test_seals_and_lengths_that_lie_are_refused(good, tmp_path):
 
 def test_what_is_not_a_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    begin = time.monotonic()
     for path, what in (
         (tmp_path, "it is a folder, not a file"),
         (tmp_path / "pipe", "it is a pipe or a device, not a file"),
         (tmp_path / "nothing", "does not exist: an atlas file is needed"),
         (Path("/dev/zero"), "it is a pipe or a device, not a file"),
     ):
-        with pytest.raises(ValueError, match=what):
+        with little_work(5), pytest.raises(ValueError, match=what):
             ar.load(path)
-    assert time.monotonic() - begin < 5
 
 
 def test_a_huge_file_that_is_no_atlas_is_not_read_whole(tmp_path):

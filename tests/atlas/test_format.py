@@ -1,7 +1,5 @@
 """What an atlas file says, with the right checksum: contents that cannot be true are refused with one sentence."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -9,6 +7,7 @@ import anyreward as ar
 from anyreward.atlas import container
 
 from ..helpers.forging import at, changed, forge, one_sentence, parts_of, put, with_setting
+from ..helpers.waiting import little_work
 
 
 @pytest.mark.parametrize(
@@ -227,11 +226,9 @@ def test_marks_of_runs_that_would_be_stumbled_over_are_refused(good, tmp_path, r
 def test_a_small_file_may_not_ask_for_a_long_horizon(good, tmp_path):
     """Once, two kilobytes with a horizon of 2^28 took 14 GB and four minutes."""
     for setting in ({"n_states": 1, "n_actions": 1, "horizon": 2**28}, {"n_states": 2**20, "n_actions": 64, "horizon": 3}):
-        begin = time.monotonic()
         with_setting(**setting)(tmp_path / "it", *parts_of(good[0]))
-        with pytest.raises(ValueError, match=r"may ask for|valid atlas"):
+        with little_work(5), pytest.raises(ValueError, match=r"may ask for|valid atlas"):
             ar.load(tmp_path / "it")
-        assert time.monotonic() - begin < 5
 
 
 def test_assumptions_are_sentences_and_a_format_is_what_it_says(good, tmp_path):

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,15 @@ from typer.testing import CliRunner
 import anyreward as ar
 from anyreward.cli import app
 
+from ..helpers.waiting import PATIENCE
+
 SCRIPT = Path(sys.executable).parent / "anyreward"
 COMMANDS = ("explore", "info", "plan", "audit", "merge", "algorithms", "compare", "sweep", "reproduce", "demo")
 
 
 def run(folder, *arguments, code=0):
     """The installed script; what it printed."""
-    done = subprocess.run([SCRIPT, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([SCRIPT, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == code, done.stderr + done.stdout
     assert "Traceback" not in done.stderr
     return done
@@ -92,13 +93,41 @@ def test_resuming_nothing_is_refused(tmp_path):
     assert "is not there" in run(tmp_path, *call, code=2).stderr
 
 
+SAYS_WHEN = """
+import signal
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
+from anyreward.cli import app
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever was inherited
+steps, step = [0], FrozenLakeEnv.step
+def counting(self, action):
+    steps[0] += 1
+    if steps[0] == 20_000:  # the audit takes 5,000
+        print("going", flush=True)
+    return step(self, action)
+FrozenLakeEnv.step = counting
+app()
+"""
+
+
 @pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
-    call = [SCRIPT, "explore", "FrozenLake-v1", "--horizon", "20", "--epsilon", "0.1", "--out", "lake.atlas"]
+    call = [
+        sys.executable,
+        "-c",
+        SAYS_WHEN,
+        "explore",
+        "FrozenLake-v1",
+        "--horizon",
+        "20",
+        "--epsilon",
+        "0.1",
+        "--out",
+        "lake.atlas",
+    ]
     process = subprocess.Popen(call, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(8)
+    assert process.stdout.readline() == "going\n"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "--resume" in errors
     assert ar.load(tmp_path / "lake.atlas").episodes > 0
@@ -230,7 +259,9 @@ def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path):
     ar.explore(ar.envs.double_chain(5), 4, max_episodes=5).save(tmp_path / "it.atlas")
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([SCRIPT, "info", tmp_path / "it.atlas"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = subprocess.run(
+        [SCRIPT, "info", tmp_path / "it.atlas"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=PATIENCE
+    )
     os.close(write)
     assert "error" not in done.stderr
     assert "Traceback" not in done.stderr

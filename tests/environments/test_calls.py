@@ -3,7 +3,6 @@
 import functools
 import gc
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import anyreward as ar
 from anyreward.environments.calls import Calls
 
 from ..helpers.tabular import Tabular, transitions
+from ..helpers.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.usefixtures("quick_look")
 S, A, H = 4, 2, 4
@@ -64,28 +64,32 @@ class Hanging(Tabular):
         return super().step(action)
 
 
-def spin(seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+def spin(until):
+    while not until.is_set():
         pass
 
 
-@pytest.mark.parametrize("hang", [functools.partial(time.sleep, 20), functools.partial(spin, 8)])
+@pytest.mark.parametrize("hang", [threading.Event.wait, spin])
 def test_a_step_that_hangs_can_be_bounded_and_nothing_is_lost(tmp_path, hang):
-    begin = time.monotonic()
-    says = "failed in episode .*, at step 2, playing action . in state .: TimeoutError, it did not return within 0.5 seconds"
-    with pytest.raises(ar.EnvironmentFailure, match=says):
-        ar.explore(Hanging(hang), H, max_episodes=100, step_timeout=0.5, checkpoint=tmp_path / "it.atlas")
-    assert time.monotonic() - begin < 7
+    """The step hangs until the test lets it go, long after it was given up."""
+    released = threading.Event()
+    says = "failed in episode .*, at step 2, playing action . in state .: TimeoutError, it did not return within 2 seconds"
+    try:
+        with pytest.raises(ar.EnvironmentFailure, match=says):
+            ar.explore(
+                Hanging(functools.partial(hang, released)), H, max_episodes=100, step_timeout=2, checkpoint=tmp_path / "it.atlas"
+            )
+    finally:
+        released.set()
     so_far = ar.load(tmp_path / "it.atlas").episodes
     assert so_far > 0
-    atlas = ar.explore(Hanging(lambda: None), H, max_episodes=100, step_timeout=5, checkpoint=tmp_path / "it.atlas")
+    atlas = ar.explore(Hanging(lambda: None), H, max_episodes=100, step_timeout=PATIENCE, checkpoint=tmp_path / "it.atlas")
     assert atlas.episodes == 100
     assert "episodes that failed" in str(atlas.certificate)
 
 
 def test_a_timeout_that_is_not_needed_changes_nothing():
-    with_, without = (ar.explore(Tabular(transitions(S, A)), H, max_episodes=60, step_timeout=t) for t in (5, None))
+    with_, without = (ar.explore(Tabular(transitions(S, A)), H, max_episodes=60, step_timeout=t) for t in (PATIENCE, None))
     assert with_.counts == without.counts
     with pytest.raises(ValueError, match="step_timeout is 0"):
         ar.explore(Tabular(transitions(S, A)), H, max_episodes=60, step_timeout=0)
@@ -96,19 +100,20 @@ def test_a_timeout_that_is_not_needed_changes_nothing():
 def test_its_thread_ends_with_it():
     before = threading.active_count()
     for _ in range(5):
-        ar.explore(Tabular(transitions(S, A)), H, max_episodes=10, step_timeout=5)
+        ar.explore(Tabular(transitions(S, A)), H, max_episodes=10, step_timeout=PATIENCE)
     gc.collect()
-    end = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < end:
-        time.sleep(0.01)
-    assert threading.active_count() <= before
+    wait_for(lambda: threading.active_count() <= before)
 
 
 def test_a_call_after_one_that_hangs_is_refused_at_once():
-    calls = Calls(Hanging(functools.partial(time.sleep, 2)), timeout=0.2)
+    released = threading.Event()
+    calls = Calls(Hanging(released.wait), timeout=1)
     for _ in range(160):
         calls.reset()
     calls.env.t = 2
-    for says in ("did not return within 0.2 seconds", "an earlier call has not returned yet"):
-        with pytest.raises(TimeoutError, match=says):
-            calls.step(0)
+    try:
+        for says in ("did not return within 1 seconds", "an earlier call has not returned yet"):
+            with pytest.raises(TimeoutError, match=says):
+                calls.step(0)
+    finally:
+        released.set()

@@ -13,6 +13,8 @@ import anyreward as ar
 from anyreward.environments.tabular import play as play_model
 from anyreward.experiments import compare as experiment
 
+from ..helpers.waiting import PATIENCE
+
 SCRIPT = Path(sys.executable).parent / "anyreward"
 
 
@@ -80,13 +82,13 @@ def test_the_command_writes_a_table_and_a_picture(tmp_path):
     ]
     done = subprocess.run(
         [SCRIPT, *call, "--horizon", "6", "--out", "it.png", "--table", "it.csv"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True,
+        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True,
     )  # fmt: skip
     assert all(name in done.stdout for name in names.split(","))
     assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
     assert len((tmp_path / "it.csv").read_text().splitlines()) == 1 + 3 * 2
     again = subprocess.run(
-        [SCRIPT, *call, "--horizon", "6", "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+        [SCRIPT, *call, "--horizon", "6", "--json"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     rows = json.loads(again.stdout)
     assert [row["algorithm"] for row in rows] == names.split(",")

@@ -15,6 +15,8 @@ import pytest
 
 from anyreward.experiments import jobs
 
+from ..helpers.waiting import PATIENCE, wait_for
+
 
 @dataclass(frozen=True)
 class Square:
@@ -104,7 +106,7 @@ def test_an_interruption_does_not_wait_for_the_rest(tmp_path):
 
     def slowly(job):
         done.append(job)
-        time.sleep(0.002)
+        time.sleep(0.02)  # 20 seconds in all, if nobody stopped them
         return square(job)
 
     def interrupt(finished, total):
@@ -161,16 +163,12 @@ jobs.run_jobs(work, [Job(x) for x in range(4)], Path(sys.argv[1], "cells"), work
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
 def test_workers_end_with_their_parent_however_it_dies(tmp_path, sign):
     parent = subprocess.Popen([sys.executable, "-c", FAMILY, str(tmp_path)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while len(pids := [int(path.stem) for path in tmp_path.glob("*.pid")]) < 4 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(pids) == 4
+    wait_for(lambda: len(list(tmp_path.glob("*.pid"))) == 4)
+    pids = [int(path.stem) for path in tmp_path.glob("*.pid")]
     assert all(alive(pid) for pid in pids)
     parent.send_signal(sign)
-    parent.wait(timeout=60)
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(alive(pid) for pid in pids)
+    parent.wait(timeout=PATIENCE)
+    wait_for(lambda: not any(alive(pid) for pid in pids))
 
 
 def alive(pid):
@@ -189,7 +187,7 @@ def test_only_workers_of_its_own_are_ended(tmp_path):
 
     def trouble(done, total):
         if done == 0:
-            others.append(multiprocessing.Process(target=time.sleep, args=(60,)))
+            others.append(multiprocessing.Process(target=time.sleep, args=(PATIENCE,)))
             others[0].start()
         else:
             raise KeyboardInterrupt

@@ -15,6 +15,8 @@ import anyreward as ar
 from anyreward.experiments import reproduce as experiment
 from anyreward.experiments.claims import verdicts
 
+from ..helpers.waiting import PATIENCE
+
 SCRIPT = Path(sys.executable).parent / "anyreward"
 TINY = experiment.Budget(2, 1, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000)
 TABLES = ("errors", "visits", "tau", "scaling", "theorems")
@@ -179,7 +181,7 @@ def test_the_main_claims_are_seen_in_quick_mode(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=PATIENCE,
         check=True,
     )
     claims = {(claim["counts"], claim["text"]): claim for claim in json.loads(done.stdout)}

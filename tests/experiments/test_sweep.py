@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +15,8 @@ import pytest
 
 import anyreward as ar
 from anyreward.experiments import jobs, sweep
+
+from ..helpers.waiting import PATIENCE, little_work, wait_for
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
 
@@ -152,16 +153,18 @@ max_episodes = [400, 900, 1500]
 def test_a_sweep_that_is_killed_goes_on_and_gives_the_same_bytes(tmp_path):
     (tmp_path / "sweep.toml").write_text(TOML)
     call = [SCRIPT, "sweep", "sweep.toml", "--workers", "2", "--out"]
-    subprocess.run([*call, "whole"], cwd=tmp_path, check=True, capture_output=True, timeout=200)
+    subprocess.run([*call, "whole"], cwd=tmp_path, check=True, capture_output=True, timeout=PATIENCE)
+
+    def cells_in(folder):
+        return len(list((tmp_path / folder / "cells").glob("[0-9a-f]*.json")))
+
     done = 0
     for _ in range(40):
         process = subprocess.Popen(
             [*call, "parts"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        deadline, before = time.monotonic() + 60, done
-        while process.poll() is None and done < before + 8 and time.monotonic() < deadline:
-            time.sleep(0.02)
-            done = len(list((tmp_path / "parts" / "cells").glob("[0-9a-f]*.json"))) if (tmp_path / "parts").exists() else 0
+        wait_for(lambda before=done, process=process: process.poll() is not None or cells_in("parts") >= before + 8)
+        done = cells_in("parts")
         if process.poll() is not None:
             break
         os.killpg(process.pid, signal.SIGKILL)
@@ -180,12 +183,10 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
         [sys.executable, "-c", call, "sweep", "sweep.toml", "--workers", "2", "--out", "out"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 100
-    while len(list((tmp_path / "out" / "cells").glob("[0-9a-f]*.json"))) < 4 and time.monotonic() < deadline:
-        assert process.poll() is None
-        time.sleep(0.02)
+    wait_for(lambda: process.poll() is not None or len(list((tmp_path / "out" / "cells").glob("[0-9a-f]*.json"))) >= 4)
+    assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)
-    said, errors = process.communicate(timeout=60)
+    said, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the same command goes on" in errors
     assert "Traceback" not in said + errors
@@ -225,7 +226,7 @@ def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 2
     assert "there is no Dask scheduler at tcp://127.0.0.1:9" in done.stderr
@@ -286,12 +287,10 @@ DATE = datetime.date(2026, 1, 1)
     ],
 )  # fmt: skip
 def test_a_value_of_the_wrong_kind_is_one_short_sentence(tmp_path, changes, names):
-    begin = time.monotonic()
-    with pytest.raises(ValueError, match=names) as caught:
+    with little_work(20), pytest.raises(ValueError, match=names) as caught:
         sweep.run(config(**changes), tmp_path)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
-    assert time.monotonic() - begin < 20
     assert not list(tmp_path.iterdir())
 
 
@@ -307,7 +306,7 @@ def test_a_sweep_is_a_table():
 @pytest.mark.filterwarnings("ignore")  # Dask's own, about its clocks and ports
 @pytest.mark.parametrize("lost", ["scheduler", "worker"])
 def test_a_cluster_that_is_lost_is_said_in_a_sentence_and_what_is_done_is_kept(tmp_path, lost):
-    pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed")
     with contextlib.ExitStack() as stack:
 
         def start(*arguments):
@@ -323,9 +322,10 @@ def test_a_cluster_that_is_lost_is_said_in_a_sentence_and_what_is_done_is_kept(t
         worker = start(
             "distributed.cli.dask_worker", "--scheduler-file", str(file), "--no-nanny", "--nthreads", "1", "--no-dashboard"
         )
-        while not file.exists():
-            time.sleep(0.05)
+        wait_for(file.exists)
         address = json.loads(file.read_text())["address"]
+        with distributed.Client(address, timeout=PATIENCE, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=PATIENCE)
         it = config(seeds=20, parameters={"horizon": 10, "max_episodes": 20_000}, algorithms=["bpi-ucrl"])
         done = []
 
@@ -337,10 +337,8 @@ def test_a_cluster_that_is_lost_is_said_in_a_sentence_and_what_is_done_is_kept(t
         says = (
             f"the Dask scheduler at {address} does not answer any more" if lost == "scheduler" else "has had no worker for 3 sec"
         )
-        begin = time.monotonic()
         with pytest.raises(ValueError, match=f"{says}.*What is done is kept, and the same call goes on from there"):  # noqa: SIM117
             with jobs.cluster(address, wait=3) as executor:
                 sweep.run(it, tmp_path / "out", executor, progress=lose)
         assert done
-        assert time.monotonic() - begin < 60
         assert len(list((tmp_path / "out" / "cells").glob("*.json"))) >= 2

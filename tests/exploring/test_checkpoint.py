@@ -39,17 +39,18 @@ KILLED += ["frozen lake", "rooms"]
 # --- killed ---
 
 NURSERY = """
-import os, random, signal, sys, time
+import os, random, signal, sys
 from itertools import pairwise
 from pathlib import Path
 import pyarrow.parquet
 import anyreward as ar
 from anyreward.atlas.format import read
 from tests.helpers.checkpoints import go, whole_scale
+from tests.helpers.waiting import processor_time_of, processor_time_of_children, wait_for
 
 where, kills, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 draw = random.Random(f"{names}")
-for name in names:  # whatever has to be compiled or loaded is there before the clock runs
+for name in names:  # whatever has to be compiled or loaded is there before the processor time is measured
     go(name, None, scale=0.02)
 
 
@@ -72,6 +73,10 @@ def finish(pid, of):
         sys.exit(f"{of} failed: {status}")
 
 
+def ended(pid):
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def readable(path):
     atlas, progress, state = read(path)
     assert state and progress["world"] is not None and atlas.episodes > 0
@@ -79,13 +84,14 @@ def readable(path):
 
 for name in names:
     whole, cut = where / f"{name}.whole", where / f"{name}.cut"
-    begin = time.monotonic()
+    begin = processor_time_of_children()
     finish(child(lambda: go(name, whole, whole_scale(name), checkpoint_every=1e9)), f"{name}, uninterrupted")
-    lasts = time.monotonic() - begin
+    lasts = processor_time_of_children() - begin
     killed = 0
     for _ in range(kills):
         pid = child(lambda: go(name, cut, whole_scale(name), checkpoint_every=0.005))
-        time.sleep(draw.random() * max(0.05, 0.7 * lasts))
+        moment = draw.random() * max(0.05, 0.7 * lasts)  # in processor time, which does not depend on what else is running
+        wait_for(lambda: processor_time_of(pid) >= moment or ended(pid), pause=0.001)
         os.kill(pid, signal.SIGKILL)
         status = os.waitpid(pid, 0)[1]
         if os.WIFEXITED(status) and os.WEXITSTATUS(status):

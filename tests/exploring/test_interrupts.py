@@ -11,6 +11,7 @@ import anyreward as ar
 from anyreward.exploring.checkpoint import Interrupted
 
 from ..helpers.checkpoints import ROOT, go, same
+from ..helpers.waiting import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ for kind in (TabularEnvironment, GymnasiumEnvironment):
         return play(self, *arguments)
     kind.play = slowly
 try:
-    go(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    go(sys.argv[1], sys.argv[2], float(sys.argv[3]), checkpoint_every=1e9)
     print("done", flush=True)
 except Interrupted as message:
     print("message:", message, flush=True)
@@ -55,9 +56,9 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, name):
     )
     for _ in range(20):  # 20 advances in
         assert process.stdout.readline() == "going\n"
-    assert not path.exists()  # every 10 s: it is not time yet
+    assert not path.exists()  # it is not time yet
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     message = rest.splitlines()[-1]
     assert message.startswith("message: stopped after "), rest

@@ -1,10 +1,11 @@
 """The display of long explorations."""
 
-import time
+import types
 
 import pytest
 
 import anyreward as ar
+import anyreward.exploring.progress as progress_module
 from anyreward.exploring.progress import Progress, duration
 
 
@@ -37,14 +38,20 @@ def test_no_display_unless_asked_where_nobody_looks(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd):
+def passing(monkeypatch, seconds):
+    """So many seconds pass between the beginning and whatever comes after it."""
+    times = iter([0.0])
+    monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: next(times, seconds)))
+
+
+def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd, monkeypatch):
     """The episodes of before took none of the time: 40 more in 2 s are 20/s. A 1/t law reaches 1.0 at 400 episodes, 260 later.
     400/140 = 2.8571... is shown rounded up."""
+    passing(monkeypatch, 2.0)
     with Progress(True, target=1.0, max_episodes=None) as show:
         show.begin(100, 4.0)
         for t in range(100, 141, 4):
             show(t, 400.0 / t)
-        show._start = time.monotonic() - 2.0
     err = capfd.readouterr().err
     assert "140 episodes" in err
     assert "20/s" in err
@@ -52,12 +59,12 @@ def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd):
     assert "about 400 in all, 13 s left" in " ".join(err.split())
 
 
-def test_the_episodes_that_are_allowed_come_before_a_forecast(capfd):
+def test_the_episodes_that_are_allowed_come_before_a_forecast(capfd, monkeypatch):
+    passing(monkeypatch, 14.0)
     with Progress(True, target=1.0, max_episodes=200) as show:
         show.begin(0, None)
         for t in range(100, 141, 4):
             show(t, 400.0 / t)
-        show._start = time.monotonic() - 14.0
     assert "about 200 in all, 6 s left" in " ".join(capfd.readouterr().err.split())
 
 

@@ -13,6 +13,7 @@ import anyreward as ar
 from anyreward.algorithms import Explorer
 
 from .problems import random_mdp
+from .waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 H = 5
@@ -136,8 +137,8 @@ def same(one: ar.Atlas, other: ar.Atlas) -> bool:
     return True
 
 
-def script(text: str, *arguments: Any, timeout: float = 120, **options: Any) -> subprocess.CompletedProcess[str]:
+def script(text: str, *arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [sys.executable, "-c", text, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=timeout, **options
+        [sys.executable, "-c", text, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, **options
     )
     return done

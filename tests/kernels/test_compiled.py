@@ -10,12 +10,16 @@ import pytest
 
 from anyreward.kernels import compiled
 
+from ..helpers.waiting import PATIENCE
+
 SCRIPT = "from anyreward import kernels; print(kernels.radii.psi_mean(0.25, 8.0))"
 
 
 def run(cache, before=""):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, "-c", before + SCRIPT], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", before + SCRIPT], env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout, done.stderr
 

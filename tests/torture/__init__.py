@@ -16,7 +16,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SECONDS, GIGABYTES = 10.0, 6.0  # that one try may take
+from ..helpers.waiting import PATIENCE
+
+SECONDS, GIGABYTES = 10.0, 6.0  # of processor time and memory that one try may take
 
 
 @dataclass
@@ -88,13 +90,16 @@ def _work(part: list[int], attempt: Callable[[int], str], write: int) -> None:
     os.dup2(silence, 1)
 
     def late(*_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 5)  # it may have been swallowed
+        signal.setitimer(signal.ITIMER_PROF, 5)  # it may have been swallowed
+        signal.setitimer(signal.ITIMER_REAL, 5)
         raise Late
 
+    signal.signal(signal.SIGPROF, late)
     signal.signal(signal.SIGALRM, late)
     for number in part:
         begin = time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE)  # for what waits and does nothing
         try:
             word = attempt(number)
         except ValueError as problem:
@@ -104,11 +109,12 @@ def _work(part: list[int], attempt: Callable[[int], str], write: int) -> None:
             except Broken as broken:
                 word = f"!{broken}"
         except Late:
-            word = f"!it took more than {SECONDS:g} seconds"
+            word = f"!it took more than {SECONDS:g} seconds of processor time, or waited for ever"
         except BaseException as problem:
             at = traceback.extract_tb(problem.__traceback__)[-1]
             word = f"!{type(problem).__name__}: {str(problem)[:300]} ({Path(at.filename).name}:{at.lineno})"
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
         word = " ".join(word.split()).replace("|", "/")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -16,6 +16,7 @@ from typing import Any
 import anyreward as ar
 from anyreward import _files
 
+from ..helpers.waiting import PATIENCE
 from . import Broken, Tally
 from .works import WORKS
 
@@ -42,16 +43,16 @@ def run(command: list[str], folder: Path, kill_after: float | None) -> int | Non
     """Runs a command in a folder; kills it and all that it started after a while, or lets it end. Its exit code, if it ended."""
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        return process.wait(timeout=600 if kill_after is None else kill_after)
+        return process.wait(timeout=PATIENCE if kill_after is None else kill_after)
     except subprocess.TimeoutExpired:
         os.kill(process.pid, signal.SIGKILL)  # the parent alone: its workers have to notice
         process.wait()
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while _family(process.pid) and time.monotonic() < end:
             time.sleep(0.01)
         if _family(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
-            raise Broken("workers outlived their parent by 20 seconds") from None
+            raise Broken("workers outlived their parent") from None
         return None
 
 
