@@ -59,7 +59,7 @@ def kl_ucrl_constant(laws: int, S: int, T: int, delta: float) -> float:
 
 
 def kl_largest(q: np.ndarray, f: np.ndarray, c: float) -> float:
-    """max p.f over all laws p with KL(q, p) <= c, by its dual f* - max_{u >= 0} F(u), f* = max f (ALGORITHMS.md B.2).
+    """max p.f over all laws p with KL(q, p) <= c, by its dual f* - max_{u >= 0} F(u), f* = max f.
 
     F(u) = exp(sum_{q>0} q log(u + f* - f) - c) - u is concave; golden section in log u, and u = 0. Every u is safe.
     """
