@@ -67,7 +67,7 @@ def as_HSA(reward, setting):
 BOUNDS = st.sampled_from(["paper", "tight"])
 
 
-@hypothesis_settings(max_examples=150)
+@hypothesis_settings(max_examples=75)
 @given(data(max_episodes=30), st.sampled_from(["S", "SA", "HSA"]), BOUNDS, deltas, seeds, st.integers(1, 9))
 def test_known_rewards_follow_the_formulas(problem, shape, bounds, delta, seed, parts):
     setting, states, actions = problem

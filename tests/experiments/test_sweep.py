@@ -140,7 +140,7 @@ def test_everything_is_validated_before_anything_runs(tmp_path, changes, names):
 
 TOML = """
 name = "killed"
-seeds = 6
+seeds = 4
 algorithms = ["rf-trajectory", "bpi-ucrl"]
 environments = [{ name = "double-chain", length = 15 }]
 [parameters]
@@ -196,12 +196,12 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Dask's own, about its clocks and ports
 def test_a_dask_cluster_that_loses_a_worker_gives_the_same_table(tmp_path):
-    """Three worker processes; one is killed while it works. The table is that of threads in this process, to the byte."""
+    """Two worker processes; one is killed while it works. The table is that of threads in this process, to the byte."""
     distributed = pytest.importorskip("distributed")
     it = config(seeds=4, parameters={"horizon": 10, "max_episodes": [2_000, 4_000]}, algorithms=["bpi-ucrl", "rf-trajectory"])
     with ThreadPoolExecutor(1) as pool:
         expected, _ = sweep.run(it, tmp_path / "threads", pool)
-    with distributed.LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         victim = next(iter(cluster.workers.values())).pid
         killed = []
 

@@ -108,12 +108,12 @@ for name in names:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("half", [0, 1])
 def test_killed_at_any_moment_it_reaches_the_same_atlas(tmp_path, half):
-    """kill -9 at random moments, many times; no checkpoint is ever unreadable, and the end is the same to the last bit."""
+    """kill -9 at random moments; no checkpoint is ever unreadable, and the end is the same to the last bit."""
     names = KILLED[half::2]
-    done = script(NURSERY, tmp_path, 4, *names)
+    done = script(NURSERY, tmp_path, 2, *names)
     assert done.returncode == 0, done.stdout + done.stderr
     killed = sum(int(line.rsplit(maxsplit=1)[1]) for line in done.stdout.splitlines() if ": killed " in line)
-    assert killed >= 20, done.stdout
+    assert killed >= 8, done.stdout  # of 12: some end before they are killed for the second time
     for name in names:
         whole, cut = tmp_path / f"{name}.whole", tmp_path / f"{name}.cut"
         assert same(ar.load(whole), ar.load(cut)), name

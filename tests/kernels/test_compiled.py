@@ -28,16 +28,13 @@ def test_a_damaged_cache_is_thrown_away(tmp_path):
     """Once, it was a bare UnpicklingError, for ever."""
     value, said = run(tmp_path)
     assert "compiling" in said
-    again, said = run(tmp_path)
-    assert again == value
-    assert "compiling" not in said
     files = [path for path in Path(tmp_path).rglob("*") if path.suffix in (".nbi", ".nbc")]
     assert files
     for path in files:
         path.write_bytes(path.read_bytes()[:40] + b"damage" * 20)
     again, said = run(tmp_path)
     assert again == value
-    again, said = run(tmp_path)  # and it is whole again
+    again, said = run(tmp_path)  # and it is whole again, and used
     assert again == value
     assert "compiling" not in said
 
