@@ -1,5 +1,6 @@
 # make demo    set everything up and run the main job
 # make test    set everything up and run the tests
+# make check    set everything up, check style and types, and run the tests that take no time, in less than a minute
 # make torture    set everything up, attack the library for about half an hour, and write docs/reliability.md
 # make newest    set everything up with the newest versions of all dependencies and run the tests
 # make pins    choose the versions of all dependencies again, with their hashes, within those that are pinned now
@@ -7,13 +8,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test reproduce torture newest pins lint benchmark clean
+.PHONY: demo test check reproduce torture newest pins lint benchmark clean
 
 demo: .venv/installed
 	$(BIN)/anyreward demo
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto
+
+check: lint
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 reproduce: .venv/installed
 	$(BIN)/anyreward reproduce

@@ -67,6 +67,7 @@ def as_HSA(reward, setting):
 BOUNDS = st.sampled_from(["paper", "tight"])
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=75)
 @given(data(max_episodes=30), st.sampled_from(["S", "SA", "HSA"]), BOUNDS, deltas, seeds, st.integers(1, 9))
 def test_known_rewards_follow_the_formulas(problem, shape, bounds, delta, seed, parts):
@@ -80,6 +81,7 @@ def test_known_rewards_follow_the_formulas(problem, shape, bounds, delta, seed, 
     assert explorer.certificate().check(explorer.counts, r)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=100)
 @given(data(max_episodes=30), st.sampled_from(["observed", "random"]), BOUNDS, seeds, st.integers(1, 9))
 def test_observed_rewards_follow_the_formulas(problem, rewards, bounds, seed, parts):
@@ -118,6 +120,7 @@ def test_a_known_number_of_successors(stationary, random_start):
     assert_follows(explorer, *bpi_reference.bpi_ucrl(starts, n, setting, 0.1, "tight", r, r, max_successors=2))
 
 
+@pytest.mark.slow
 def test_data_that_contradict_the_number_of_successors_are_refused():
     """Otherwise V_up is below the optimum: the balls leave out successors that were seen to exist."""
     mdp, reward = ar.envs.double_chain(length=5, fail_prob=0.3), np.eye(5)[4]
@@ -233,6 +236,7 @@ def test_mean_rewards_are_covered_at_every_n(law, delta):
     assert ends[-1][1] - ends[-1][0] < 0.4  # it does say something: 2 sqrt((log 10 + 4) / 300) = 0.29 by Pinsker
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rewards", ["known", "observed", "random"])
 def test_what_is_certified_is_true(rewards):
     """lower <= value of the recommendation and optimum <= upper, at the end of at least 1 - delta of the runs.
@@ -256,6 +260,7 @@ def test_what_is_certified_is_true(rewards):
     assert told >= runs / 2  # intervals that say nothing would be true as well
 
 
+@pytest.mark.slow
 def test_one_reward_takes_far_fewer_episodes_than_all():
     """And the tight balls far fewer than the paper's, as RF-UCRL's own bound for all rewards takes more than any."""
     mdp, H, epsilon = ar.envs.double_chain(length=5), 5, 2.0

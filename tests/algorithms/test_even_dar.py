@@ -1,6 +1,7 @@
 """Action elimination of Even-Dar, Mannor and Mansour: which actions it drops and when it stops."""
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 import anyreward as ar
@@ -11,6 +12,7 @@ from ..helpers.explorers import FALSE_ALARM
 from ..helpers.problems import random_mdp
 
 
+@pytest.mark.slow
 def test_even_dar_eliminates_bad_actions_and_never_the_best():
     """Over 40 runs of delta = 1/10; false alarm below 1e-7. And it does eliminate."""
     runs, wrong, out = 40, 0, 0

@@ -76,6 +76,7 @@ def bandit(pay):
     return ar.TabularMDP(np.ones((1, A, 1)), reward=np.array([pay]))
 
 
+@pytest.mark.slow
 def test_a_planted_optimal_policy_is_returned():
     """Among M policies the best has a margin of 2 epsilon' and N is as prescribed: returned in 1 - delta' of 150 runs."""
     H, runs, delta, wrong = 2, 150, 0.5, 0
@@ -129,6 +130,7 @@ def test_the_best_average_wins_and_not_the_largest_sum():
             assert explorer.recommendation.tolist() == [[0]], f"after {turn + 1} evaluations"
 
 
+@pytest.mark.slow
 def test_what_instances_guarantee():
     """epsilon_0 + 2 epsilon': nothing before the evaluation, the horizon at most, nothing for another bonus or scale."""
     mdp = bandit([0.2, 0.9])

@@ -112,6 +112,7 @@ def test_sizes_are_those_of_the_formulas(seed):
         assert slow.generative_error(n - 1, S, A, H, delta, discount, stationary) > epsilon / 2
 
 
+@pytest.mark.slow
 def test_so_many_draws_are_enough():
     """At n draws of every pair the paper's own bound on the counts is epsilon/2 at most, and above it one round before."""
     mdp, H, epsilon = random_mdp(2, 2, seed=0), 2, 0.5

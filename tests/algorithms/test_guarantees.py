@@ -37,6 +37,7 @@ OPTIMISTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMISTS)
 def test_the_upper_index_is_above_the_truth(name):
     """Q_up >= Q*, and Q_lo <= Q* where there is one, at all looks in at least 1 - delta of the runs. delta = 1/2.
@@ -74,6 +75,7 @@ BEST_POLICY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BEST_POLICY)
 def test_the_recommendation_loses_no_more_than_it_says(name):
     """own_epsilon >= V* - V^recommendation at every look, in 1 - delta of the runs; delta = 1/2, false alarm below 1e-7."""
@@ -99,6 +101,7 @@ def test_the_recommendation_loses_no_more_than_it_says(name):
     assert told >= runs / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "last", "runs"), [("fiechter", 20_000, 30), ("rf-express", 2_000_000, 3)])
 def test_every_plan_loses_no_more_than_it_says(name, last, runs):
     """own_epsilon >= the loss of the plan for the worst of 30 rewards drawn at random; delta = 1/2, false alarm below 1e-7.

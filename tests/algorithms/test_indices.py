@@ -94,6 +94,7 @@ INDICES = {  # without a memory of their own: a function of the counts
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDICES)
 @pytest.mark.parametrize(
     ("stationary", "discount", "seed"),
@@ -119,6 +120,7 @@ def test_the_index_is_that_of_the_formulas(name, stationary, discount, seed):
     assert (index < cap - 1e-6).mean() > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDICES)
 @pytest.mark.parametrize("stationary", [False, True])
 def test_the_index_is_that_of_the_formulas_after_a_compiled_run(name, stationary):

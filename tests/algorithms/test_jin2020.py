@@ -13,6 +13,7 @@ from ..helpers.explorers import FALSE_ALARM
 from ..helpers.problems import random_mdp
 
 
+@pytest.mark.slow
 def test_it_plays_euler_for_each_step_and_state_in_turn():
     """The first n0 episodes of a goal are those of EULER with the reward 1{s at step h}, budget n0, from no data."""
     mdp, H, S, n0 = random_mdp(2, 2, seed=0), 2, 2, 7
@@ -30,6 +31,7 @@ def test_it_plays_euler_for_each_step_and_state_in_turn():
     assert explorer.counts.episodes == H * S * n0
 
 
+@pytest.mark.slow
 def test_then_it_draws_uniformly_from_its_buffer_with_a_uniform_action_at_the_goal():
     """Each of H S n0 policies equally likely, and changed in one entry only. False alarm below 1e-7 a statistic."""
     mdp, H, S, A, n0 = random_mdp(2, 3, seed=1), 2, 2, 3, 5
@@ -87,6 +89,7 @@ def test_half_of_the_budget_is_for_the_goals_by_default():
     assert Jin2020(setting, budget=5).n0 == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("portions", [(1,), (3, 11, 200), (10_000,)])
 def test_portions_do_not_matter(portions):
     """The compiled loop played in any portions is the loop of ask and tell."""

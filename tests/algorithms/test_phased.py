@@ -8,6 +8,7 @@ from ..helpers.explorers import both_sides, phased, played
 from ..helpers.problems import random_mdp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ucrl2", "kl-ucrl"])
 @pytest.mark.parametrize(
     ("stationary", "discount", "compiled"), [(False, 1.0, False), (True, 1.0, False), (False, 0.8, True), (True, 0.9, True)]

@@ -13,6 +13,7 @@ from ..helpers.problems import random_mdp
 # --- Uniform actions ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_random_actions_are_uniform_and_independent(compiled):
     """Every action equally likely at each (h, s), whatever was played at the step before. False alarm below 1e-7 a statistic."""

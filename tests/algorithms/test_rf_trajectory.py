@@ -32,6 +32,7 @@ def index(starts, n, setting):
     return W[:H]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data(), st.booleans())
 def test_the_index_is_the_formula(problem, arrival_rewards):
@@ -68,6 +69,7 @@ def test_it_tries_every_action_before_it_repeats_one():
     assert sorted(tried) == list(range(5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stationary", "paper"), [(False, 4.2e8), (True, 7.3e7)])
 def test_far_fewer_episodes_than_the_paper_on_the_double_chain(stationary, paper):
     """epsilon = 0.1 H: the paper's algorithm and certificate need 4.2e8 and 7.3e7 episodes, which is run here as well."""

@@ -20,6 +20,7 @@ def rf_ucrl(setting, **options):
     return ar.RFUCRL(setting, **{"bounds": "paper", **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replan", ["every", "geometric"])  # a batch of any size is followed by a full pass
 @given(problem=data(), delta=deltas, clip=st.booleans(), seed=seeds)
 def test_index_policy_and_bound_follow_the_formulas(replan, problem, delta, clip, seed):
@@ -36,6 +37,7 @@ def test_index_policy_and_bound_follow_the_formulas(replan, problem, delta, clip
     np.testing.assert_allclose(chosen, E.max(axis=2), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @given(data(), deltas, st.booleans())
 def test_the_first_of_equal_actions_on_demand(problem, delta, clip):
     setting, states, actions = problem
@@ -58,6 +60,7 @@ def test_one_by_one_or_in_a_batch(problem, delta, clip, replan):
     np.testing.assert_allclose(batch.index, single.index, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @given(data(), deltas, st.booleans())
 def test_a_path_update_is_the_recursion_along_the_path(problem, delta, clip):
     """After an episode, every entry it visited follows from the entries of the next step as they now stand."""
@@ -185,6 +188,7 @@ def test_ties_are_broken_evenly():
         assert chisquare(table).pvalue > 3e-7
 
 
+@pytest.mark.slow
 def test_ties_among_some_are_broken_evenly():
     """One action has been tried twice and is better known: the two others share the choice. Binomial, five sigma: 6e-7."""
     setting = ar.Setting(n_states=2, n_actions=3, horizon=2, initial_state=0)

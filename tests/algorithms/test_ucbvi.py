@@ -10,6 +10,7 @@ from ..helpers import rivals as slow
 from ..helpers.explorers import played
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bonus", ["hoeffding", "bernstein"])
 @pytest.mark.parametrize("stationary", [False, True])
 def test_ucbvi_takes_the_least_index_of_all_episodes(bonus, stationary):

@@ -18,6 +18,7 @@ def atlas_of(problem, delta=0.1):
     return ar.Atlas(counts, ar.certify(counts, delta, "paper"))
 
 
+@pytest.mark.slow
 @given(data(), seeds)
 def test_a_plan_is_optimal_in_the_empirical_model(problem, seed):
     setting = problem[0]
@@ -31,6 +32,7 @@ def test_a_plan_is_optimal_in_the_empirical_model(problem, seed):
     assert of_policy == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.slow
 @given(data(), st.booleans(), seeds)
 def test_the_value_of_any_policy(problem, stochastic, seed):
     setting, rng = problem[0], np.random.default_rng(seed)
@@ -45,6 +47,7 @@ def test_the_value_of_any_policy(problem, stochastic, seed):
     assert interval.value <= atlas.plan(reward).value + 1e-12
 
 
+@pytest.mark.slow
 @given(data(), deltas, seeds)
 def test_intervals_are_within_the_error_bound_and_what_is_possible(problem, delta, seed):
     setting, rng = problem[0], np.random.default_rng(seed)

@@ -43,6 +43,7 @@ def explored(seed, episodes, delta, algorithm="rf-trajectory", **options):
     return mdp, ar.explore(mdp, 3, max_episodes=episodes, delta=delta, seed=seed, algorithm=algorithm, **kinds, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["rf-trajectory", "rf-ucrl"])
 def test_intervals_hold_for_rewards_chosen_after_the_data(algorithm):
     """In at least 1 - delta of the explorations *all* intervals hold; delta = 1/2, false alarm below 1e-7."""
@@ -55,6 +56,7 @@ def test_intervals_hold_for_rewards_chosen_after_the_data(algorithm):
     assert broken <= binom.isf(FALSE_ALARM, runs, delta)
 
 
+@pytest.mark.slow
 def test_intervals_hold_for_rewards_chosen_to_break_them():
     """One search of 120 rewards an exploration; a search that breaks one interval breaks the exploration."""
     runs, delta = 40, 0.5
@@ -62,6 +64,7 @@ def test_intervals_hold_for_rewards_chosen_to_break_them():
     assert broken <= binom.isf(FALSE_ALARM, runs, delta)
 
 
+@pytest.mark.slow
 def test_intervals_of_balls_that_do_hold_are_never_broken():
     """If all laws are in their balls there is no chance left: the interval holds for every reward, up to rounding.
 

@@ -123,6 +123,7 @@ def test_a_file_that_was_cut_short_is_refused(tmp_path, written):
             ar.load(path)
 
 
+@pytest.mark.slow
 def test_a_byte_that_changed_is_noticed(tmp_path, written):
     """Wherever the damage is, the file is refused with a sentence."""
     whole, _ = written

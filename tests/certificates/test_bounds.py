@@ -40,6 +40,7 @@ def times(counts, factor):
 # --- Against the paper's ---
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(data(max_episodes=300), st.floats(0, 9), st.booleans(), deltas)
 def test_never_above_the_papers(problem, scale, arrival_rewards, delta):
@@ -121,6 +122,7 @@ def test_the_bound_goes_to_zero_like_one_over_the_root_of_n(variant):
     assert 8.0 < small / large < 10.0  # but for the logarithm in the threshold
 
 
+@pytest.mark.slow
 @given(data(), deltas, deltas)
 def test_more_confidence_needs_a_larger_bound(problem, one, other):
     setting, states, actions = problem

@@ -29,6 +29,7 @@ def some_counts(setting=SETTING, episodes=50, seed=0):
     return ar.Counts.from_episodes(*random_episodes(setting, episodes, seed), setting)
 
 
+@pytest.mark.slow
 @given(data(), deltas, st.booleans())
 def test_the_bound_is_the_formula(problem, delta, clip):
     setting, states, actions = problem
@@ -37,6 +38,7 @@ def test_the_bound_is_the_formula(problem, delta, clip):
     assert error_bound(counts, delta, clip) == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(data(max_episodes=200), deltas, st.booleans())
 def test_the_bound_is_rounded_to_the_safe_side(problem, delta, clip):
@@ -49,6 +51,7 @@ def test_the_bound_is_rounded_to_the_safe_side(problem, delta, clip):
         assert exact <= bound <= exact * (1 + Decimal("1e-10"))
 
 
+@pytest.mark.slow
 @given(data(), deltas, st.booleans())
 def test_more_of_the_same_data_never_hurts(problem, delta, clip):
     """Twice the data leaves p_hat as it is and makes every radius smaller."""
@@ -57,6 +60,7 @@ def test_more_of_the_same_data_never_hurts(problem, delta, clip):
     assert error_bound(counts + counts, delta, clip) <= error_bound(counts, delta, clip)
 
 
+@pytest.mark.slow
 @given(data(), deltas)
 def test_clipping_never_hurts_and_stays_within_the_trivial_bound(problem, delta):
     setting, states, actions = problem
@@ -85,6 +89,7 @@ def within_the_ball(p_hat, radius, towards):
     return (1 - low) * p_hat + low * towards
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.booleans(), st.sampled_from([1.0, 0.8]), st.none() | st.just(0), st.sampled_from([3, 30, 300]), deltas, seeds)
 def test_it_bounds_every_policy_in_every_model_of_the_ball(stationary, gamma, start, episodes, delta, seed):

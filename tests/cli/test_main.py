@@ -69,6 +69,7 @@ def test_every_command_has_help_with_an_example(command):
     assert f"Example: anyreward {command}" in result.output
 
 
+@pytest.mark.slow
 def test_exploring_says_what_is_certified_and_saves_it(chain):
     atlas = ar.load(chain / "chain.atlas")
     assert atlas.certificate.met
@@ -77,6 +78,7 @@ def test_exploring_says_what_is_certified_and_saves_it(chain):
     assert atlas == again
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_is_not_reached_has_its_exit_code_and_can_be_gone_on_with(tmp_path):
     call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas")
     assert "--resume" in run(tmp_path, *call, "--max-episodes", 50, code=3).stderr
@@ -88,6 +90,7 @@ def test_an_epsilon_that_is_not_reached_has_its_exit_code_and_can_be_gone_on_wit
     assert facts["episodes"] == ar.load(tmp_path / "it.atlas").episodes
 
 
+@pytest.mark.slow
 def test_resuming_nothing_is_refused(tmp_path):
     call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas", "--resume")
     assert "is not there" in run(tmp_path, *call, code=2).stderr
@@ -133,6 +136,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     assert ar.load(tmp_path / "lake.atlas").episodes > 0
 
 
+@pytest.mark.slow
 def test_info_shows_the_certificate_the_coverage_and_a_forecast(chain):
     output = run(chain, "info", "chain.atlas", "--plot", "chain.png").stdout
     atlas = ar.load(chain / "chain.atlas")
@@ -146,6 +150,7 @@ def test_info_shows_the_certificate_the_coverage_and_a_forecast(chain):
     assert facts["episodes_to_halve"] > atlas.episodes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["expression", "csv", "json", "npy"])
 def test_plans_are_those_of_the_library_whatever_the_reward_is_written_as(chain, kind):
     reward = np.zeros(5)
@@ -165,6 +170,7 @@ def test_plans_are_those_of_the_library_whatever_the_reward_is_written_as(chain,
     assert (policy == expected.policy).all()
 
 
+@pytest.mark.slow
 def test_the_report_stands_alone(chain):
     output = run(chain, "plan", "chain.atlas", "--reward", "state > 2", "--html", "report.html").stdout
     page = (chain / "report.html").read_text()
@@ -174,6 +180,7 @@ def test_the_report_stands_alone(chain):
     assert "state &gt; 2" in page
 
 
+@pytest.mark.slow
 def test_the_own_reward_and_a_grid_are_shown(lake):
     output = run(lake, "plan", "lake.atlas", "--reward", "own", "--plot", "plan.png").stdout
     arrows = [line for line in output.splitlines() if re.fullmatch(r"[←↓→↑·]( [←↓→↑·]){3}", line)]
@@ -184,6 +191,7 @@ def test_the_own_reward_and_a_grid_are_shown(lake):
     assert len([line for line in output.splitlines() if re.fullmatch(r"[ ·░▒▓█]{8}", line)]) == 4
 
 
+@pytest.mark.slow
 def test_an_audit_reports_and_foretells(tmp_path):
     output = run(tmp_path, "audit", "FrozenLake-v1", "--horizon", 8, "--stationary", "--epsilon", 4).stdout
     for word in ("16 states", "Initial state", "Terminal states", "Time limit", "Markov", "Stationary", "Forecast: about"):
@@ -193,6 +201,7 @@ def test_an_audit_reports_and_foretells(tmp_path):
     assert facts["n_states"] == 704
 
 
+@pytest.mark.slow
 def test_merging_adds_counts(chain):
     call = ("double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1, "--seed", 1, "--out", "second.atlas")
     run(chain, "explore", *call)
@@ -204,6 +213,7 @@ def test_merging_adds_counts(chain):
     assert not (chain / "no.atlas").exists()
 
 
+@pytest.mark.slow
 def test_all_algorithms_are_listed(tmp_path):
     output = run(tmp_path, "algorithms").stdout
     assert all(name in output for name in ar.ALGORITHMS)
@@ -251,12 +261,14 @@ def test_bad_input_is_one_sentence_and_changes_nothing(chain, arguments, sentenc
     assert sorted(os.listdir(chain)) == before
 
 
+@pytest.mark.slow
 def test_a_discretised_environment_warns_visibly(tmp_path):
     edges = "[[-1, 0, 1], [-1, 0, 1], [-0.1, 0, 0.1], [-1, 0, 1]]"
     call = ("CartPole-v1", "--horizon", 5, "--max-episodes", 20, "--bins", edges, "--out", "pole.atlas", "--quiet")
     assert "assumes that it is Markov" in run(tmp_path, "explore", *call).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes are a POSIX matter")
 def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path):
     """As in `anyreward info it.atlas | head -1`."""

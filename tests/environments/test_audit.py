@@ -165,6 +165,7 @@ def test_the_ratio_is_what_its_formula_says():
     assert log_likelihood_ratio([], 4, 2) == pytest.approx(0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stationary", [False, True])
 def test_alarms_are_false_at_most_once_in_a_hundred(stationary):
     """Markov chains of all sizes, with ends and masks: 300 of them, alarmed as rarely as promised."""
@@ -182,6 +183,7 @@ def test_alarms_are_false_at_most_once_in_a_hundred(stationary):
     assert drifts <= most
 
 
+@pytest.mark.slow
 def test_memory_is_noticed():
     for seed in range(5):
         for stationary in (False, True):
@@ -190,6 +192,7 @@ def test_memory_is_noticed():
             assert "warning: the next observation depends on more" in str(audit)
 
 
+@pytest.mark.slow
 def test_dynamics_that_depend_on_the_step_are_noticed():
     for seed in range(5):
         audit = ar.audit(Drifting(transitions(3)), 10, seed=seed, stationary=True)
@@ -218,6 +221,7 @@ def test_ends_that_depend_on_the_past_are_noticed():
 # The forecast
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stationary", "horizon", "epsilon"), [(True, 8, 4.0), (False, 5, 3.0)])
 def test_the_forecast_is_about_what_it_takes(stationary, horizon, epsilon):
     audit = ar.audit("FrozenLake-v1", horizon, stationary=stationary)
@@ -245,6 +249,7 @@ def test_what_it_reports_does_not_depend_on_how_fast_the_environment_is():
     assert "time" not in vars(importlib.import_module("anyreward.environments.audit"))
 
 
+@pytest.mark.slow
 def test_what_speaks_against_an_exploration_is_kept_with_it():
     """Bins of a mountain car are not Markov: whoever gets the atlas is told."""
     with warnings.catch_warnings(record=True) as said:

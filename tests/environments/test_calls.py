@@ -69,6 +69,7 @@ def spin(until):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hang", [threading.Event.wait, spin])
 def test_a_step_that_hangs_can_be_bounded_and_nothing_is_lost(tmp_path, hang):
     """The step hangs until the test lets it go, long after it was given up."""
@@ -97,6 +98,7 @@ def test_a_timeout_that_is_not_needed_changes_nothing():
         ar.explore(ar.envs.double_chain(5), H, max_episodes=60, step_timeout=1)
 
 
+@pytest.mark.slow
 def test_its_thread_ends_with_it():
     before = threading.active_count()
     for _ in range(5):
@@ -105,6 +107,7 @@ def test_its_thread_ends_with_it():
     wait_for(lambda: threading.active_count() <= before)
 
 
+@pytest.mark.slow
 def test_a_call_after_one_that_hangs_is_refused_at_once():
     released = threading.Event()
     calls = Calls(Hanging(released.wait), timeout=1)

@@ -142,6 +142,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("masked", [False, True])
 def test_one_reward_is_identified_in_an_environment(masked):
     """With legal actions only. In a process of its own, which may crash."""

@@ -30,6 +30,7 @@ def toy_text(name, **options):
 # Environments that everybody has
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("terminal", ["state", "end", "outcome"])
 def test_frozen_lake_intervals_contain_the_truth(seed, terminal):
@@ -43,6 +44,7 @@ def test_frozen_lake_intervals_contain_the_truth(seed, terminal):
         assert own_truth(P, ends, pay, H) <= plan.upper
 
 
+@pytest.mark.slow
 def test_frozen_lake_is_solved_after_enough_episodes():
     P, pay, ends, _ = toy_text("FrozenLake-v1")
     H = 20
@@ -57,6 +59,7 @@ def test_frozen_lake_is_solved_after_enough_episodes():
         assert plan.value == pytest.approx(value, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "horizon", "reward_range"), [("CliffWalking-v1", 15, (-100.0, 0.0)), (newest("Taxi"), 6, (-10.0, 20.0))]
 )
@@ -76,6 +79,7 @@ def test_other_toy_texts_have_intervals_that_contain_the_truth(name, horizon, re
     assert best <= plan.upper
 
 
+@pytest.mark.slow
 def test_taxi_masks_are_obeyed():
     atlas = ar.explore(newest("Taxi"), 10, max_episodes=60, stationary=True)
     inner = gym.make(newest("Taxi")).unwrapped
@@ -87,6 +91,7 @@ def test_taxi_masks_are_obeyed():
     assert not atlas.counts.illegal[np.arange(500)[None].repeat(10, 0), policy].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("terminal", "S"), [(None, 704), ("end", 705)])
 def test_blackjack_ends_where_it_also_goes_on(terminal, S):
     atlas = ar.explore("Blackjack-v1", 4, max_episodes=200, terminal=terminal)

@@ -148,6 +148,7 @@ def taus(rf=lambda e: 1e6 / e**2, bpi=lambda e: 1e4 / e**2, runs=6):
     return rows
 
 
+@pytest.mark.slow
 def test_stopping_times():
     assert [claim.observed for claim in claims.tau_claims(taus(), "pooled")] == [True, True, True]
     steep = claims.tau_claims(taus(bpi=lambda e: 1e5 / e**4), "pooled")  # more than RF-UCRL for small epsilon

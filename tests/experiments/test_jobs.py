@@ -159,6 +159,7 @@ jobs.run_jobs(work, [Job(x) for x in range(4)], Path(sys.argv[1], "cells"), work
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are a POSIX matter")
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
 def test_workers_end_with_their_parent_however_it_dies(tmp_path, sign):

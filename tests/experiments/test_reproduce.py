@@ -25,6 +25,7 @@ def smaller_models(monkeypatch):
     monkeypatch.setattr(experiment, "SCALING", {name: values[:2] for name, values in experiment.SCALING.items()})
 
 
+@pytest.mark.slow
 def test_tables_are_the_same_whatever_carries_them_out_and_however_often_it_is_interrupted(tmp_path, monkeypatch, smaller_models):
     monkeypatch.setattr(experiment, "write_report", lambda out, *_: (out / "report.html").write_text(""))
     with ThreadPoolExecutor(3) as pool:
@@ -59,6 +60,7 @@ def test_tables_are_the_same_whatever_carries_them_out_and_however_often_it_is_i
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_published_configuration_runs_to_its_report(tmp_path, smaller_models):
     with ThreadPoolExecutor(2) as pool:
         claims, failures = experiment.run(tmp_path, TINY, 5, pool, published=True)
@@ -68,6 +70,7 @@ def test_the_published_configuration_runs_to_its_report(tmp_path, smaller_models
     assert "published configuration" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_leaves_no_report(tmp_path, monkeypatch, smaller_models):
     def never(**given):
         raise RuntimeError("out of luck")
@@ -81,6 +84,7 @@ def test_a_job_that_fails_leaves_no_report(tmp_path, monkeypatch, smaller_models
     assert [path.name for path in tmp_path.iterdir()] == ["cells"]
 
 
+@pytest.mark.slow
 def test_the_authors_configuration_is_another_problem():
     """Their index is unclipped, with 1/sqrt(2) of the bonus and one step more; their chain fails half as often."""
     mdp = experiment.environment("chain", True)
@@ -112,6 +116,7 @@ def test_the_bare_threshold_is_a_constant_and_nobodys_guarantee():
     assert explorer.heuristic
 
 
+@pytest.mark.slow
 def test_the_stopping_times_are_those_of_runs_for_each_epsilon():
     """One run serves all: the first episode at which the paper's rule stops at that epsilon."""
     rows = experiment.stopping_times("RF-UCRL", "pooled", 0, 3, 1_200_000, False)
@@ -150,6 +155,7 @@ def test_errors_are_those_of_planning_on_the_counts(counts):
     assert np.sum(next(row["visits"] for row in rows if row["visits"] is not None)) == 1_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("published", [False, True])
 def test_the_documentation_says_what_the_data_say(published):
     """The tables of the full runs that are kept with the documentation give the verdicts that it prints."""

@@ -218,6 +218,7 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_table(tmp_path):
     assert path.read_bytes() == expected.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path):
     pytest.importorskip("distributed")
     (tmp_path / "sweep.toml").write_text(TOML)

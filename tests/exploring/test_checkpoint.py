@@ -152,6 +152,7 @@ def stopped_at(monkeypatch, moments):
     monkeypatch.setattr(os, "fsync", lambda _: None)  # thousands of them: the power stays on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_stopped_at_any_advance_it_reaches_the_same_atlas(tmp_path, monkeypatch, name):
     scale = {"recorded": 0.3, "wanderer": 0.2}.get(name, 0.5 if CASES[name][1] and CASES[name][1] < 1000 else 0.05)
@@ -223,6 +224,7 @@ def test_an_exception_from_outside_leaves_the_last_checkpoint(tmp_path):
 # --- the pace ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lasts", "pace"), [(0.0, 4.0), (0.125, 4.0), (0.5, 10.0)])
 def test_saves_come_at_a_steady_pace_and_take_a_twentieth_of_the_time(tmp_path, monkeypatch, lasts, pace):
     """By a clock of its own, on which a call of `play` takes a second: every 4 seconds, or 20 times as long as saving takes."""

@@ -97,6 +97,7 @@ class Line(gymnasium.Env):
         return np.array([self.x]), 0.0, False, False, {}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*divided into bins")
 @pytest.mark.parametrize("change", [{"bins": [[0.2, 0.8]]}, {"bins": [3]}, {"terminal": "end"}, {"initial_state": 1}])
 def test_an_environment_that_is_seen_otherwise_is_noticed(tmp_path, change):
@@ -108,6 +109,7 @@ def test_an_environment_that_is_seen_otherwise_is_noticed(tmp_path, change):
     assert refused(path, "another exploration", lambda: ar.explore(**{**call, "max_episodes": 80, **change}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{"env_args": {"is_slippery": False}}, {"env_args": {"map_name": "8x8"}}, {"max_states": 16}])
 def test_an_environment_made_otherwise_is_noticed(tmp_path, change):
     path = tmp_path / "it"
@@ -128,6 +130,7 @@ def test_a_file_that_is_no_atlas_is_neither_taken_up_nor_overwritten(tmp_path, c
     assert refused(path, "atlas|cut short|damaged", lambda: go("path", path, 0.01))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_is_damaged_is_neither_taken_up_nor_overwritten(tmp_path):
     path = tmp_path / "it"
     go("path", path, 0.01)

@@ -48,6 +48,7 @@ except ValueError as problem:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="limits are a POSIX matter")
 def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(tmp_path):
     path = tmp_path / "it"

@@ -46,6 +46,7 @@ except Interrupted as message:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are a POSIX matter")
 @pytest.mark.parametrize("name", ["path", "frozen lake", "bpi observed"])
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, name):

@@ -81,6 +81,7 @@ def test_golden_values(N, f, c, side, value):
     assert extremes(N, f, c)[side] == pytest.approx(value, abs=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("S", [1, 2, 3, 4, 7, 30, 300])
 def test_exact_and_not_beyond_a_law_in_the_ball(S):
     """A law of the ball with p.g just above the gap proves both that the gap is safe and that it is exact."""
@@ -93,6 +94,7 @@ def test_exact_and_not_beyond_a_law_in_the_ball(S):
         assert (least - found <= 1e-12 * np.maximum(g.max(axis=1), 1e-300)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("S", [2, 3, 4, 6])
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # whether it is, is what the test looks at

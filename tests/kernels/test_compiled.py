@@ -24,6 +24,7 @@ def run(cache, before=""):
     return done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_thrown_away(tmp_path):
     """Once, it was a bare UnpicklingError, for ever."""
     value, said = run(tmp_path)
@@ -39,6 +40,7 @@ def test_a_damaged_cache_is_thrown_away(tmp_path):
     assert "compiling" not in said
 
 
+@pytest.mark.slow
 def test_without_a_place_for_the_cache_it_works_all_the_same(tmp_path):
     """A file is no folder: neither the one that was asked for nor one among the temporary files can be made."""
     (tmp_path / "file").touch()

@@ -66,6 +66,7 @@ def test_a_threshold_is_that_of_a_probability(S, n):
         assert total <= 1.0
 
 
+@pytest.mark.slow
 @given(counts_of_a_row, st.sampled_from([0, 1, 2, 30, 435, 10**4, 10**6]))
 @example([HUGE], 0)
 @example([HUGE, 1], 0)
@@ -128,6 +129,7 @@ def test_golden_tv_radii(N, c, unseen, value):
     assert lib_tv_radius(N, c, unseen) == pytest.approx(value, abs=5e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=35)
 @given(few_counts, st.floats(-6, 1).map(lambda x: 10.0**x), st.booleans())
 @example([1, 999_999], 1e-6, False)
@@ -137,6 +139,7 @@ def test_tv_radii_against_all_events(N, c, unseen):
     assert exact <= radius <= exact * (1 + Decimal("1e-7"))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.floats(0, 12).map(lambda x: int(10**x)), min_size=1, max_size=3), st.floats(2, 40), st.booleans())
 @example([HUGE], 10.3, True)
@@ -151,6 +154,7 @@ def test_tv_radii_of_rows_with_many_samples_are_not_below_the_exact_ones(N, leve
     assert exact <= radius <= exact * (1 + Decimal("1e-3"))
 
 
+@pytest.mark.slow
 @given(st.floats(0, 1), radii)
 @example(0.5, 1e-12)
 @example(0.0, 1e-12)
@@ -165,6 +169,7 @@ def test_kl_up_is_never_below_the_exact_one(x, c):
     assert q - exact <= (exact - Decimal(x)) * Decimal("1e-3") + Decimal("1e-11")
 
 
+@pytest.mark.slow
 def test_no_law_in_the_ball_is_further_away_and_one_is_that_far():
     """Not by the formula: laws on the surface of the ball {KL(p_hat, p) <= c}, thousands of them, and the best from there on."""
     rng = np.random.default_rng(0)

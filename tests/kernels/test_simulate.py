@@ -101,6 +101,7 @@ def test_walkers_have_the_law_of_single_episodes(kind):
             assert chi2_contingency(table).pvalue > 2e-7
 
 
+@pytest.mark.slow
 def test_walkers_are_as_scattered_as_single_episodes():
     """Over 1,000 stretches of 41, Pearson's statistic of the last state has the mean and variance of a multinomial.
 

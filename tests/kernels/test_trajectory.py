@@ -97,6 +97,7 @@ def test_without_data_it_is_the_trivial_bound(stationary, discount):
 # --- Any data ---
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(data(), st.booleans(), seeds)
 def test_it_is_the_formula_for_its_multipliers_and_never_below(problem, arrival_rewards, seed):
@@ -109,6 +110,7 @@ def test_it_is_the_formula_for_its_multipliers_and_never_below(problem, arrival_
         assert exact <= Decimal(details.value) <= exact * (1 + Decimal("1e-9"))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data(max_episodes=25), st.booleans(), seeds)
 def test_every_choice_of_multipliers_bounds_the_theorem_for_every_policy(problem, arrival_rewards, seed):

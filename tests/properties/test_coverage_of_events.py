@@ -19,6 +19,8 @@ from anyreward.certificates.bounds import TightBound
 
 from ..helpers.coverage import RUNS, allowed
 
+pytestmark = pytest.mark.slow
+
 DELTAS = (0.2, 0.5)
 
 psi_support, psi_size, tv_radius = kernels.radii.psi_support, kernels.radii.psi_size, kernels.radii.tv_radius

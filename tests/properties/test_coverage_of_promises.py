@@ -18,6 +18,8 @@ from anyreward.rewards.observed import ObservedRewards
 from ..helpers.coverage import allowed
 from ..helpers.processes import Process, own_value, value
 
+pytestmark = pytest.mark.slow
+
 SEEDS, DELTA = 60, 0.2  # of the matrix
 
 

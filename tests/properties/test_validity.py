@@ -16,6 +16,8 @@ from ..helpers.adversary import climb, lowest, worst_error, worst_history
 from ..helpers.bounds import GivenRadii
 from ..helpers.tight_reference import dense, lib_tv_radius, per_row
 
+pytestmark = pytest.mark.slow
+
 ROUNDING = 1 + 1e-9  # of the adversary
 
 

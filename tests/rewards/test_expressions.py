@@ -64,6 +64,7 @@ def by_python(text, names):
         return None
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(expressions())
 def test_an_expression_means_in_every_cell_what_python_makes_of_it(texts):

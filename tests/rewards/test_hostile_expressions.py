@@ -206,6 +206,7 @@ FRAGMENTS += [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(
     st.one_of(
@@ -218,6 +219,7 @@ def test_any_text_gives_a_reward_or_one_sentence(text):
     outcome(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(expressions(depth=3), st.data())
 def test_a_reward_with_a_slip_of_the_pen_gives_a_reward_or_one_sentence(texts, data):
