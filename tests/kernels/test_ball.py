@@ -7,7 +7,6 @@ of duality.
 import itertools
 import math
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -100,6 +99,8 @@ def test_exact_and_not_beyond_a_law_in_the_ball(S):
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # whether it is, is what the test looks at
 def test_against_a_convex_solver(S, sign):
     """500 balls of a size in one problem: the largest sign * p.f for p in the simplex with KL(q, p) <= c."""
+    import cvxpy as cp  # here, since importing it takes as long as all other tests of this file
+
     N, f, c = random_balls(S, 500, seed=100 + S)
     c = np.random.default_rng(S).permutation(np.geomspace(1e-2, 8, len(N)))  # what the solver can do to 1e-7
     f, q = f / np.abs(f).max(axis=1, keepdims=True).clip(1e-9), N / N.sum(axis=1, keepdims=True)
