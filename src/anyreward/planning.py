@@ -77,7 +77,9 @@ def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: 
         `Q` (H, S, A), `V` (H + 1, S) and `policy` (H, S). Among equally good actions the policy takes the one with the smallest
         number.
     """
-    return _induct(_transitions(model, horizon), reward, horizon, discount, None)
+    transitions = _transitions(model, horizon)
+    r = as_reward(reward, transitions.n_states, transitions.n_actions, horizon)
+    return induct(transitions, r, horizon, discount)
 
 
 def evaluate_policy(
@@ -101,13 +103,16 @@ def evaluate_policy(
     """
     transitions = _transitions(model, horizon)
     pi = as_policy(policy, transitions.n_states, transitions.n_actions, horizon)
-    return _induct(transitions, reward, horizon, discount, pi)
+    r = as_reward(reward, transitions.n_states, transitions.n_actions, horizon)
+    return induct(transitions, r, horizon, discount, pi)
 
 
-def _induct(model: Transitions, reward: Reward, horizon: int, discount: float, policy: np.ndarray | None) -> Values:
-    """Backward induction for the optimum (`policy` is None), or for a policy that has been checked."""
+def induct(
+    model: Transitions, reward: np.ndarray | ArrivalReward, horizon: int, discount: float, policy: np.ndarray | None = None
+) -> Values:
+    """Backward induction for the optimum (`policy` is None), or for a policy; reward and policy have been checked."""
     S, A = model.n_states, model.n_actions
-    r = mean_reward(model, as_reward(reward, S, A, horizon), horizon)
+    r = mean_reward(model, reward, horizon)
     Q, V = np.empty((horizon, S, A)), np.zeros((horizon + 1, S))
     illegal = getattr(model, "illegal", ())  # illegal state-action pairs, (S, A); only empirical models have any
     for h in range(horizon - 1, -1, -1):

@@ -18,7 +18,7 @@ from ..certificates.certificate import Certificate, certify
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
-from ..planning import _induct, as_policy
+from ..planning import as_policy, induct
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..rewards.observed import ObservedRewards
 from ..setting import boolean, shown
@@ -218,17 +218,21 @@ class Atlas:
         r, slack, error, lowest, highest = self._units(reward, reward_range)
         model, setting = self._model, self.counts.setting
         robust = self._robust(r)
-        if cautious:
-            policy = robust.best(kernels.robust.LOWER)[0].argmax(axis=2)
-        else:
-            policy = _induct(model, r, setting.horizon, setting.discount, None).policy
+        optimum = induct(model, r, setting.horizon, setting.discount)
+        policy = robust.best(kernels.robust.LOWER)[0].argmax(axis=2) if cautious else optimum.policy
         policy = policy[:, : setting.n_states]
-        lowest_policy, played = (extended_to_terminations(self.counts, policy, r, best) for best in (False, True))
-        value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, played).V[0])
+        lowest_policy = extended_to_terminations(self.counts, policy, r, best=False)
+        best = float(model.initial @ optimum.V[0])
+        value, floor = best, best
+        if cautious or setting.n_outcomes > setting.n_states:
+            played = extended_to_terminations(self.counts, policy, r, best=True)
+            value, floor = (
+                float(model.initial @ induct(model, r, setting.horizon, setting.discount, pi).V[0])
+                for pi in (played, lowest_policy)
+            )
         value = min(highest, max(lowest, value))  # rounding may have moved it outside
         # The upper bound needs the optimal value in the empirical model, which a cautious policy may not have.
-        best = value if not cautious else float(model.initial @ _induct(model, r, setting.horizon, setting.discount, None).V[0])
-        floor = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, lowest_policy).V[0])
+        best = best if cautious else value
         lower = max(lowest, floor - error, robust.of(lowest_policy, kernels.robust.LOWER) - slack)
         upper = min(highest, best + error, robust.best(kernels.robust.UPPER)[1] + slack)
         certificate = self.certificate
@@ -314,13 +318,10 @@ class Atlas:
         share = delta / 2 if rewards == "random" else delta
         least, most = (self._robust(r, share) for r in (own.least, own.most))
         model, total, H, gamma = self._model, float(setting.sigma[-1]), setting.horizon, setting.discount
-        if cautious:
-            policy = least.best(kernels.robust.LOWER)[0].argmax(axis=2)
-        else:
-            policy = _induct(model, own.average, H, gamma, None).policy
+        policy = least.best(kernels.robust.LOWER)[0].argmax(axis=2) if cautious else induct(model, own.average, H, gamma).policy
         policy = policy[:, : setting.n_states]
         played = extended_to_terminations(self.counts, policy, own.average, best=False)
-        value = float(model.initial @ _induct(model, own.average, H, gamma, played).V[0]) + own.base[1] * total
+        value = float(model.initial @ induct(model, own.average, H, gamma, played).V[0]) + own.base[1] * total
         slack = 1e-12 * total * max(abs(low), abs(high))
         lower = max(low * total - slack, least.of(played, kernels.robust.LOWER) + own.base[0] * total - slack)
         upper = min(high * total + slack, most.best(kernels.robust.UPPER)[1] + own.base[2] * total + slack)
@@ -379,7 +380,7 @@ class Atlas:
             if whole
             else extended_to_terminations(self.counts, legal, r, best=False)
         )
-        value = float(model.initial @ _induct(model, r, setting.horizon, setting.discount, pi).V[0])
+        value = float(model.initial @ induct(model, r, setting.horizon, setting.discount, pi).V[0])
         value = min(highest, max(lowest, value))  # rounding may have moved it outside
         lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
         upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)

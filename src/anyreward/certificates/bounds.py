@@ -60,8 +60,8 @@ def error_of_unknown_start(counts: Counts) -> float:
     The reward of the first step has no error once it is known which action a policy takes there. In a setting with `hidden_masks`
     that is unknown until the initial state has been visited.
     """
-    start = counts.setting.initial_state
-    return float(counts.setting.sigma[-1]) if start is not None and counts.is_unsure(start) else 0.0
+    start, masks_known = counts.setting.initial_state, not counts.setting.hidden_masks
+    return 0.0 if start is None or masks_known or not counts.is_unsure(start) else float(counts.setting.sigma[-1])
 
 
 def rounded_up(value: float, counts: Counts) -> float:

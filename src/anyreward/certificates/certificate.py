@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -94,7 +95,7 @@ class Certificate:
         """Whether the certificate is about all rewards r_h(s, a) or, with `arrival`, about all rewards r_h(s, a, s')."""
         return self.every_reward and (self.setting.arrival_rewards or not arrival)
 
-    @property
+    @cached_property
     def bound(self) -> Bound:
         """The error bound that epsilon was computed with."""
         return BOUNDS[self.bounds](**self.options)

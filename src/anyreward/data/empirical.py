@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .evidence import total_by
-
 if TYPE_CHECKING:
     from ..rewards.forms import ArrivalReward
     from .counts import Counts
+
+
+def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
+    """For each index below `size`, the sum of its values. Always floats, even if there are no values."""
+    return np.bincount(index, values, size).astype(float)
 
 
 class EmpiricalModel:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import kernels
 from ..setting import Setting
+from .empirical import total_by
 
 
 def check_evidence(flows: np.ndarray, evidence: np.ndarray, setting: Setting, merged: bool) -> None:
@@ -59,8 +60,3 @@ def _beyond_all(moves: np.ndarray, evidence: np.ndarray, setting: Setting) -> in
     given = total_by(of, evidence, len(pairs))
     over = given > G + 1e-7 * (1 + np.abs(G))
     return int((of == over.argmax()).argmax()) if over.any() else -1
-
-
-def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
-    """For each index below `size`, the sum of its values. Always floats, even if there are no values."""
-    return np.bincount(index, values, size).astype(float)

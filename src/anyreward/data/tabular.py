@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,7 +123,6 @@ class TabularMDP:
         self.n_states, self.n_actions = int(p.shape[1]), int(p.shape[2])
         self.initial = self._start_law(initial)
         self.reward = None if reward is None else self._checked_reward(reward)
-        self._model: Model | None = None
         self.name = "a known model"
         self.grid: tuple[int, int] | None = None
         self.arrows: str | None = None
@@ -216,21 +216,19 @@ class TabularMDP:
         if self.n_steps is not None and horizon > self.n_steps:
             raise ValueError(f"horizon is {horizon} but this model has transitions for {self.n_steps} steps only.")
 
-    @property
+    @cached_property
     def model(self) -> Model:
         """The arrays that the compiled loops simulate from."""
-        if self._model is None:
-            starts = np.flatnonzero(self.initial)
-            self._model = kernels.simulate.Model(
-                self._probabilities.shape,
-                self._successors.reshape(-1),
-                self._probabilities.reshape(-1),
-                _cumulative(self._probabilities).reshape(-1),
-                starts.astype(np.int32),
-                self.initial[starts],
-                _cumulative(self.initial[starts]),
-            )
-        return self._model
+        starts = np.flatnonzero(self.initial)
+        return kernels.simulate.Model(
+            self._probabilities.shape,
+            self._successors.reshape(-1),
+            self._probabilities.reshape(-1),
+            _cumulative(self._probabilities).reshape(-1),
+            starts.astype(np.int32),
+            self.initial[starts],
+            _cumulative(self.initial[starts]),
+        )
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""

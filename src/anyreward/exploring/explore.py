@@ -129,7 +129,8 @@ def explore(
     env = named(env, adapter)
     if isinstance(env, TabularMDP):
         setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states)
-        audit(env, setting.horizon).show(progress, None, delta)
+        if is_shown(progress):
+            audit(env, setting.horizon).show(progress, None, delta)
         environment = TabularEnvironment(env, setting, seed, record)
     else:
         if absorbing_states:

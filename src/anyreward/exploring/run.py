@@ -70,10 +70,10 @@ class Run:
         explorer, environment, checkpoint = self.explorer, self.environment, self.checkpoint
         goal = -1.0 if self.epsilon is None else self.epsilon / 2  # without a target, none is reached
         last_look, epsilon = self.history[-1] if self.history else (0, None)
-        show.begin(explorer.episodes, epsilon)
-        look, arrived = last_look if explorer.episodes == last_look else self.next_look(last_look), False
+        t = explorer.episodes
+        show.begin(t, epsilon)
+        look, arrived = last_look if t == last_look else self.next_look(last_look), False
         while True:
-            t = explorer.episodes
             if arrived or t >= look:
                 bound = self.bound()
                 if not self.history or self.history[-1][0] < t:
@@ -95,7 +95,7 @@ class Run:
                     raise Interrupted(
                         f"stopped after {t:,} episodes, saved in {checkpoint.path}: the same call goes on from there."
                     )
-        if checkpoint is not None and explorer.episodes:
+        if checkpoint is not None and t:
             checkpoint.save(self.atlas, environment, explorer)
 
     def bound(self) -> float:
