@@ -178,13 +178,13 @@ def test_a_lock_is_for_one_call_at_a_time_also_in_one_process(tmp_path):
 @posix
 @pytest.mark.slow
 def test_two_runs_on_one_file_at_the_same_moment_never_both_go_on(tmp_path):
-    """Of eight processes that begin at once, each either has the file to itself or is told who has it."""
+    """Of five processes that begin at once, each either has the file to itself or is told who has it."""
     code = "import sys; from anyreward.cli import app; print(flush=True); sys.stdin.readline(); app()"
     arguments = [sys.executable, "-c", code, *CHAIN, "--max-episodes", "3000", "--record", "--out", str(tmp_path / "it.atlas")]
     processes = [
         subprocess.Popen([*arguments, "--seed", str(seed)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                          stdout=subprocess.PIPE)
-        for seed in range(8)
+        for seed in range(5)
     ]  # fmt: skip
     for process in processes:
         assert process.stdout.readline() == "\n"  # it is ready
@@ -194,7 +194,7 @@ def test_two_runs_on_one_file_at_the_same_moment_never_both_go_on(tmp_path):
     errors = [process.communicate(timeout=PATIENCE)[1] for process in processes]
     codes = [process.returncode for process in processes]
     assert codes.count(0) == 1
-    assert codes.count(2) == 7
+    assert codes.count(2) == 4
     for error in (error for error, code in zip(errors, codes, strict=True) if code):
         assert "being written by " in error or "is there already" in error or "another exploration" in error
     seed = codes.index(0)
