@@ -137,6 +137,7 @@ def holder(tmp_path):
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_another_process_writes_is_refused_with_its_name(tmp_path, holder):
     path = tmp_path / "it.atlas"
     says = rf"it.atlas is being written by process {holder.pid} on .*, since 20.*: wait for it to end, or choose another name\."
@@ -151,6 +152,7 @@ def test_a_file_that_another_process_writes_is_refused_with_its_name(tmp_path, h
     small(tmp_path / "other.atlas")  # another file is free
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
 def test_a_lock_dies_with_its_holder(tmp_path, holder, sign):
@@ -232,6 +234,7 @@ def test_names_that_no_file_can_have(name):
         assert len(str(caught.value)) < 400
 
 
+@pytest.mark.slow
 @posix
 def test_a_lock_does_not_outlive_its_holder_in_what_it_forked(tmp_path):
     """An environment may fork; once, its child kept the lock of a run that was gone."""
@@ -284,6 +287,7 @@ def test_a_lock_that_is_no_file_is_refused_and_left_alone(tmp_path, kind):
     assert victim.read_text() == "untouched"
 
 
+@pytest.mark.slow
 @posix
 def test_a_call_that_is_refused_leaves_the_drafts_of_the_holder_alone(tmp_path, holder):
     draft = tmp_path / f".it.atlas.{'0' * 16}"
@@ -308,6 +312,7 @@ def test_names_so_long_that_no_draft_fits_beside_them(tmp_path, length):
     assert "cannot be written" in result.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_a_forked_process_that_ends_leaves_the_lock_of_its_parent_alone(tmp_path):
     """It runs through the same frames: once, it removed the lock's file, and closed whatever had its number by then."""

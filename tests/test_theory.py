@@ -46,6 +46,7 @@ def test_beta_by_hand():
     assert theory.beta(9, ar.Setting(n_states=1, n_actions=2, horizon=3, initial_state=0), 0.1) == pytest.approx(log(120))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(*(st.floats(1e-3, 1e3) for _ in range(4)), st.floats(1e-4, 10))
 def test_no_n_that_satisfies_the_inequality_exceeds_the_inversion(a, b, c, d, gap):
@@ -188,6 +189,7 @@ def test_proof_3_the_mean_of_an_exponential():
         assert 1 - (1 - 1 / e) * p <= np.exp(-p / 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.integers(1, 40), st.floats(log(4), 30), st.floats(0, 50), st.floats(0, 200), st.integers(0, 10**6))
 def test_proof_4_the_sum_over_the_visits_of_one_pair(M, b, more, growth, seed):

@@ -75,6 +75,7 @@ def identical(one, other):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SETTINGS)
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_a_restored_explorer_decides_the_same_ever_after(name, kind):

@@ -36,6 +36,7 @@ def test_the_recommendation_is_one_of_the_policies_played():
     np.testing.assert_array_equal(explorer.ask(), explorer.recommendation)
 
 
+@pytest.mark.slow
 def test_which_of_the_policies_is_uniform():
     """Over 2000 seeds and K = 8. False alarm below 1e-7."""
     setting = ar.Setting(n_states=1, n_actions=1, horizon=1, initial_state=0)

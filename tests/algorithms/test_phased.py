@@ -53,6 +53,7 @@ def test_both_bounds_of_ucrl_are_of_the_beginning_of_the_phase(name, stationary,
     np.testing.assert_allclose(recommended, V_lo[:-1], atol=2e-9)
 
 
+@pytest.mark.slow
 def test_the_policy_of_ucrl_stays_within_a_phase():
     mdp = random_mdp(3, 2, seed=1)
     for name in ("ucrl2", "kl-ucrl"):

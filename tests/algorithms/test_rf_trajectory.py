@@ -45,6 +45,7 @@ def test_the_index_is_the_formula(problem, arrival_rewards):
     assert explorer.index == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(data(max_episodes=15), seeds)
 def test_it_plays_a_maximiser_of_the_index(problem, seed):
@@ -84,6 +85,7 @@ def test_far_fewer_episodes_than_the_paper_on_the_double_chain(stationary, paper
     assert ours.certificate.check(ours.counts)
 
 
+@pytest.mark.slow
 def test_transfer_saves_episodes_where_the_steps_are_alike():
     mdp = ar.envs.double_chain()
     goal = {"horizon": 20, "epsilon": 4.0, "delta": 0.1, "replan": "geometric"}

@@ -46,6 +46,7 @@ def test_the_first_of_equal_actions_on_demand(problem, delta, clip):
     np.testing.assert_array_equal(explorer.ask(), explorer.index.argmax(axis=2))
 
 
+@pytest.mark.slow
 @given(data(), deltas, st.booleans(), st.sampled_from(["every", "path"]))
 def test_one_by_one_or_in_a_batch(problem, delta, clip, replan):
     """The counts and the bound are the same; under "every" so is the index, which knows nothing but the counts."""
@@ -79,6 +80,7 @@ def test_a_path_update_is_the_recursion_along_the_path(problem, delta, clip):
             assert E[h, states[b, h], actions[b, h]] == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.slow
 @given(data(), deltas, st.booleans(), st.sampled_from(["path", "geometric"]))
 def test_the_bound_is_exact_however_stale_the_index_is(problem, delta, clip, replan):
     setting, states, actions = problem
@@ -176,6 +178,7 @@ def test_states_met_since_the_last_pass_are_as_unknown_as_the_others():
     np.testing.assert_array_equal(played.index, before)
 
 
+@pytest.mark.slow
 def test_ties_are_broken_evenly():
     """Before any data all actions are equal. Over 6,000 seeds each of 5 is taken equally often, in states independently.
 

@@ -65,6 +65,7 @@ def test_every_cut_is_noticed(good, tmp_path):
         assert refused_or_equal(path, atlas), size
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed(good, tmp_path):
     _, whole, atlas = good
     path, rng = tmp_path / "it", np.random.default_rng(0)
@@ -75,6 +76,7 @@ def test_every_flipped_bit_is_noticed(good, tmp_path):
         assert refused_or_equal(path, atlas), at
 
 
+@pytest.mark.slow
 def test_whatever_else_happens_to_a_file_is_noticed(good, tmp_path):
     """Random bytes, stretches of zeros, parts that are swapped, repeated, left out, or taken from another atlas."""
     _, whole, atlas = good
@@ -343,6 +345,7 @@ def test_what_is_not_a_file_is_refused_at_once(tmp_path):
             ar.load(path)
 
 
+@pytest.mark.slow
 def test_a_huge_file_that_is_no_atlas_is_not_read_whole(tmp_path):
     """The first bytes tell."""
     path = tmp_path / "it"

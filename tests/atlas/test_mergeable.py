@@ -99,6 +99,7 @@ def test_an_environment_that_is_drawn_when_it_is_made_is_known_by_what_was_drawn
         lakes[0] | lakes[1]
 
 
+@pytest.mark.slow
 def test_merging_on_the_command_line(tmp_path):
     for seed in (1, 2):
         ar.explore(Tabular(transitions(S, A)), H, max_episodes=20, seed=seed).save(tmp_path / f"{seed}.atlas")

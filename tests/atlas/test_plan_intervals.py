@@ -77,6 +77,7 @@ def test_intervals_of_balls_that_do_hold_are_never_broken():
         assert least_margin(atlas, mdp, rng, 60) >= 0
 
 
+@pytest.mark.slow
 def test_intervals_lie_within_the_any_reward_interval():
     rng = np.random.default_rng(1)
     for seed in range(12):

@@ -83,6 +83,7 @@ def test_delta_is_shared_by_the_laws_that_matter_and_no_others(setting, arrival_
     assert relevant_laws(setting) == len(list(relevant(setting)))
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(data(), st.floats(0, 8), st.sampled_from([None, 4]), st.booleans(), deltas)
 def test_radii_are_the_formula_and_never_below(problem, scale, K, arrival_rewards, delta):

@@ -83,6 +83,7 @@ def test_no_model_in_the_balls_is_outside(setting, bound):
             assert lower - 1e-12 <= value <= upper + 1e-12
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=60)
 @given(data(max_episodes=30), st.sampled_from(["paper", "tight"]), seeds)
 def test_values_follow_the_formulas(problem, bounds, seed):

@@ -35,6 +35,7 @@ def test_beta_on_the_chain(n, value):
     assert paper_beta(n, CHAIN, 0.1) == pytest.approx(value, abs=5e-5)
 
 
+@pytest.mark.slow
 @given(settings(), deltas, st.integers(0, 10**15))
 def test_beta_is_the_formula(setting, delta, n):
     expected = reference.beta(n, setting, delta)
@@ -55,6 +56,7 @@ def test_radii_shrink_with_visits_and_exceed_every_distance_without(setting, del
     assert all(later < earlier for earlier, later in pairwise(radii[1:]))
 
 
+@pytest.mark.slow
 @given(settings(), deltas)
 def test_what_an_error_can_cost(setting, delta):
     """gamma sigma_{H-1-h} at step h, nothing at the last; the whole sigma_H, undiscounted, for a start that is estimated."""
@@ -97,6 +99,7 @@ def first_failures(setting, mdp, states, actions, delta):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["step-dependent", "stationary", "random start"])
 def test_the_event_holds_at_every_episode(kind):
     """150 explorations of 100 episodes: the share with a failure at any episode of any law is at most delta/2 = 1/4.

@@ -220,6 +220,7 @@ def test_all_algorithms_are_listed(tmp_path):
     assert [fact["name"] for fact in json.loads(run(tmp_path, "algorithms", "--json").stdout)] == list(ar.ALGORITHMS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -64,6 +64,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(episodes(), st.sampled_from(list(FORMS)), st.booleans(), st.booleans())
 def test_a_data_frame_gives_the_counts_of_its_episodes(data, form, grouped, starts):
@@ -208,6 +209,7 @@ def same_rows(one, two):
     return all(np.array_equal(columns[0][name], columns[1][name]) for name in COLUMNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stationary", [False, True])
 @pytest.mark.parametrize("random_start", [False, True])
 def test_a_recorded_exploration_of_a_model_is_its_own_counts(stationary, random_start):
@@ -228,6 +230,7 @@ def test_a_recorded_exploration_of_a_model_is_its_own_counts(stationary, random_
         assert certificate.epsilon == pytest.approx(atlas.certificate.epsilon, rel=0.3)  # a state more, which is known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terminal", ["state", "end"])
 @pytest.mark.parametrize("stationary", [False, True])
 def test_a_recorded_exploration_of_an_environment_ends_in_the_extra_state(terminal, stationary):

@@ -118,6 +118,7 @@ def test_every_way_to_take_in_episodes_scores_them(replan):
 # --- Radii with transfer ---
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(0, 120), st.sampled_from([None, 3]), st.booleans(), seeds)
 def test_radii_with_transfer(episodes, K, random_start, seed):

@@ -22,6 +22,7 @@ def without_times(runs):
     return [(run.algorithm, run.seed, run.episodes, run.error, run.worst, run.covered, run.own, run.ours) for run in runs]
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_however_they_are_carried_out():
     mdp = ar.envs.double_chain(5)
     given = {"algorithms": ["rf-trajectory", "ucbvi:scale=0.1", "random"], "episodes": 100, "seeds": 2, "horizon": 4}

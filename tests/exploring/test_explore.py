@@ -17,6 +17,7 @@ def small_problem():
     return random_mdp(2, 2, seed=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"stationary": True}, {"discount": 0.6}, {"clip": False}], ids=["plain", "pooled", "discounted", "free"]
 )

@@ -276,6 +276,7 @@ def test_going_on_from_a_forged_state_never_crashes(tmp_path):
     assert not wrong, listed(wrong)
 
 
+@pytest.mark.slow
 def test_going_on_with_a_forged_recording_is_refused(tmp_path):
     wrong = {}
     for name, change in recording_lies().items():

@@ -117,6 +117,7 @@ def test_against_a_convex_solver(S, sign):
     assert (sign * (ours - theirs.sum(axis=1)) >= -1e-15).all()  # the sums on both sides are rounded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("S", "mesh"), [(2, 4000), (3, 150), (4, 40)])
 def test_against_a_grid_over_the_simplex(S, mesh):
     grid = np.array([p for p in itertools.product(range(mesh + 1), repeat=S - 1) if sum(p) <= mesh])
@@ -240,6 +241,7 @@ def test_values_apart_by_the_last_digits():
     assert mean * (1 - 1e-15) <= upper <= f.max()
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 99), st.floats(0, 1)), min_size=1, max_size=5), st.floats(1e-9, 20), st.floats(1, 9))
 def test_a_larger_ball_has_a_wider_interval(row, c, factor):
     N, g = zip(*row, strict=True)

@@ -120,6 +120,7 @@ def test_walkers_are_as_scattered_as_single_episodes():
     assert abs(np.mean(statistics) - (k - 1)) < 5 * math.sqrt(variance / 1_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10**6, 10**9, 10**12])
 @pytest.mark.parametrize("p", [0.5, 0.03, 0.97, 1e-7, "25 / n", "40 / n"])  # by inversion below a mean of 30
 def test_splitting_very_many(n, p):

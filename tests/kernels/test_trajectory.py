@@ -153,6 +153,7 @@ def test_the_search_is_about_as_good_as_a_general_optimiser(seed):
             assert found.value <= 1.02 * best.fun
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data(), st.booleans(), seeds)
 def test_never_above_the_tv_recursion(problem, arrival_rewards, seed):

@@ -61,6 +61,7 @@ def ending():
     return ar.TabularMDP(P)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sentence", ASSUMED)
 def test_what_is_assumed_is_printed_wherever_something_is_certified(sentence, tmp_path):
     make, reward = ASSUMED[sentence]
@@ -72,6 +73,7 @@ def test_what_is_assumed_is_printed_wherever_something_is_certified(sentence, tm
         assert sentence in listed
 
 
+@pytest.mark.slow
 def test_plans_for_the_own_reward_print_what_they_assume_and_their_probability(tmp_path):
     atlas = ar.explore(Process(transitions(S, A), pay=lambda h, s, a, n, rng: 1.0), 4, max_episodes=30, stationary=True)
     _, _, plan, numbers, page = printed(tmp_path, atlas, "own", "--rewards", "deterministic", "--stationary-rewards")
@@ -87,6 +89,7 @@ def test_plans_for_the_own_reward_print_what_they_assume_and_their_probability(t
         assert "0.8" not in text.split("assumes")[0].split("png")[0]
 
 
+@pytest.mark.slow
 def test_intervals_are_printed_outward(tmp_path):
     atlas = ar.explore(ar.envs.double_chain(7), 5, max_episodes=300)
     plan = atlas.plan("state == 6")
@@ -107,6 +110,7 @@ def test_intervals_are_printed_outward(tmp_path):
     assert float(high) >= loaded.upper
 
 
+@pytest.mark.slow
 def test_a_certificate_that_says_nothing_says_so(tmp_path):
     atlas = ar.explore(ar.envs.double_chain(7), 5, max_episodes=1)
     assert atlas.certificate.epsilon >= 5
@@ -117,6 +121,7 @@ def test_a_certificate_that_says_nothing_says_so(tmp_path):
     assert "says nothing" not in str(ar.explore(ar.envs.double_chain(7), 5, epsilon=4.5).certificate)
 
 
+@pytest.mark.slow
 def test_a_certificate_of_zero_can_be_shown(tmp_path):
     atlas = ar.explore(ar.envs.double_chain(7), 1, epsilon=0.5)
     assert atlas.certificate.epsilon == 0
@@ -135,6 +140,7 @@ def test_what_is_said_to_be_saved_is_there(tmp_path):
     assert CliRunner().invoke(app, [*call, "--resume"]).exit_code == 0
 
 
+@pytest.mark.slow
 def test_numbers_that_are_given_are_printed_as_they_are(tmp_path):
     atlas = ar.explore(ar.envs.double_chain(5), 3, epsilon=2.123456789, discount=0.99999999)
     assert "discount 0.99999999," in str(atlas.certificate)

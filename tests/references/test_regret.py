@@ -203,6 +203,7 @@ def test_the_best_law_of_an_l1_ball():
         assert rivals.l1_largest(q, f, d) == pytest.approx(q @ f - answer.fun, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_best_law_of_a_kl_ball():
     row = np.array
     golden = [
@@ -240,6 +241,7 @@ def test_the_constant_of_kl_ucrl_solves_its_inequality_where_it_is_used():
     assert rivals.kl_ucrl_constant(62, 31, 10**6, 0.1) == pytest.approx(527.81076, abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [1.0, 0.8])
 @pytest.mark.parametrize("stationary", [False, True])
 def test_balls_hold_the_optimal_value_and_the_cautious_policy(gamma, stationary):

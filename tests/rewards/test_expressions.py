@@ -106,6 +106,7 @@ JOINS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.sampled_from(TOKENS), st.sampled_from(JOINS)), max_size=6), st.sampled_from(TOKENS), st.booleans())
 def test_operators_bind_as_in_python(parts, last, negated):

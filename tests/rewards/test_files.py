@@ -91,6 +91,7 @@ def tables(draw):
     return {name: columns[name] for name in order}, full
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(tables(), st.sampled_from(["csv", "columns", "records"]))
 def test_a_table_is_read_as_it_was_written(folder, table, form):
@@ -297,6 +298,7 @@ VALID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.data())
@@ -330,6 +332,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(JSON)
 def test_any_json_gives_a_reward_or_one_sentence(folder, value):

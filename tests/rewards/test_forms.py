@@ -95,6 +95,7 @@ def extreme_in_balls(atlas, policy, R, sign, tries, rng):
     return sign * best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covered", [False, True])
 def test_no_model_in_the_balls_leaves_the_interval(covered):
     """Also for an atlas that was certified without rewards on arrival: its balls then cover the last step all the same."""
@@ -108,6 +109,7 @@ def test_no_model_in_the_balls_leaves_the_interval(covered):
     assert interval.upper >= extreme_in_balls(atlas, policy, R, +1, 60, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [PaperBound(), TightBound(), TightBound(trajectory=False)], ids=repr)
 def test_errors_of_rewards_on_arrival_stay_below_the_certificate(bound):
     """Worst rewards by the identity sup_r (V_hat - V) = sum_h gamma^h TV of the laws of (s_h, a_h, s_h+1), over all policies.

@@ -116,6 +116,7 @@ def test_a_damaged_table_is_refused(damage):
         ObservedRewards.from_columns({**columns, damage[0]: [damage[1]]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stationary", [False, True])
 @pytest.mark.parametrize(
     "options",
