@@ -1,5 +1,6 @@
 """Limits that a busy machine does not break: conditions are waited for, and processor time is measured instead of the clock."""
 
+import os
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ def little_work(seconds: float) -> Iterator[None]:
 def processor_time_of(pid: int) -> float:
     """The processor time in seconds that a process has taken so far; the process may be one that has just ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def processor_time_of_children() -> float:
