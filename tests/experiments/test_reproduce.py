@@ -102,7 +102,7 @@ def test_the_authors_configuration_is_another_problem():
     assert set(reached[0]) & set(reached[1])
     assert {job.given["counts"] for job in experiment.jobs_of(TINY, 0, True)} == {"pooled"}
     theirs, ours = (experiment.explorer_of("BPI-UCRL", "pooled", mdp, 0, published) for published in (True, False))
-    assert theirs._constants.log_laws - ours._constants.log_laws == pytest.approx(np.log(20))
+    assert theirs._values.constants.log_laws - ours._values.constants.log_laws == pytest.approx(np.log(20))
     assert theirs.rewards == "known"
 
 

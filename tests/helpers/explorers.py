@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import anyreward as ar
+from anyreward.algorithms import make_explorer
 from anyreward.environments.tabular import play as play_model
 
 from .problems import random_mdp
@@ -92,9 +93,7 @@ REWARD = np.array([0.0, 0.3, 1.0])
 
 
 def some(name: str, setting: ar.Setting, **options: Any) -> Any:
-    kind: Any = ar.ALGORITHMS[name]
-    more = {"reward": REWARD} if kind.needs_reward else {}
-    return kind(setting, **more, **({"budget": 60} if kind.needs_budget else {}), **options)
+    return make_explorer(name, setting, own_reward=REWARD, max_episodes=60, **options)
 
 
 def told(explorer: Any, episodes: int = 60) -> Any:
