@@ -10,64 +10,16 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from math import isfinite
-from typing import Any, get_args, get_origin, get_type_hints
+from importlib import import_module
+from pkgutil import iter_modules
 
-from ..data.tabular import TabularMDP
-from ..setting import nearest, real_number, shown, whole_number
 from .double_chain import double_chain
 from .garnet import garnet
 from .grid_world import grid_world
 from .inventory import inventory, inventory_profit
+from .registry import ENVIRONMENTS, make, register
 
-ENVIRONMENTS: dict[str, Callable[..., TabularMDP]] = {
-    "double-chain": double_chain,
-    "garnet": garnet,
-    "grid-world": grid_world,
-    "inventory": inventory,
-}
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
 
-
-def make(name: str, **arguments: Any) -> TabularMDP:
-    """Make an environment by its name, with arguments that come from a file or a command line and are checked by type.
-
-    Parameters
-    ----------
-    name
-        A key of `ENVIRONMENTS`, such as `"double-chain"`.
-    arguments
-        Arguments of the function of that name.
-    """
-    function = ENVIRONMENTS[name]
-    kinds, parameters = get_type_hints(function), inspect.signature(function).parameters
-    unknown = next((key for key in arguments if key not in parameters), None)
-    if unknown is not None:
-        raise ValueError(f"an argument does not suit {name}: it has no {shown(unknown)}{nearest(str(unknown), parameters)}.")
-    missing = next((key for key, p in parameters.items() if p.default is p.empty and key not in arguments), None)
-    if missing is not None:
-        raise ValueError(f"an argument of {name} is not given: {missing}.")
-    mdp = function(**{key: checked(value, kinds[key], f"{key} of {name}") for key, value in arguments.items()})
-    mdp.name = name
-    return mdp
-
-
-def checked(value: Any, kind: Any, name: str) -> Any:
-    """An argument if it has the type that a function wants (int, float, str, or a tuple of them); else raises a ValueError."""
-    if kind == int | None:
-        return None if value is None else checked(value, int, name)
-    if kind is int and (isinstance(value, bool) or abs(whole_number(value, name)) > 2**62):
-        raise ValueError(f"{name} is {shown(value)}: it has to be a whole number of a sane size.")
-    if kind is float and (isinstance(value, bool) or not isfinite(real_number(value, name))):
-        raise ValueError(f"{name} is {shown(value)}: it has to be a finite number.")
-    if kind is str and not isinstance(value, str):
-        raise ValueError(f"{name} is {shown(value)}: it has to be a word.")
-    if get_origin(kind) is tuple:
-        if not isinstance(value, tuple | list) or len(value) != len(get_args(kind)):
-            raise ValueError(f"{name} is {shown(value)}: it has to be {len(get_args(kind))} whole numbers.")
-        return tuple(checked(part, wanted, name) for part, wanted in zip(value, get_args(kind), strict=True))
-    return value
-
-
-__all__ = ["ENVIRONMENTS", "double_chain", "garnet", "grid_world", "inventory", "inventory_profit", "make"]
+__all__ = ["ENVIRONMENTS", "double_chain", "garnet", "grid_world", "inventory", "inventory_profit", "make", "register"]

@@ -6,10 +6,12 @@ import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
 from ..setting import shown
+from .registry import register
 
 LEFT, RIGHT = 0, 1
 
 
+@register("double-chain")
 def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper") -> TabularMDP:
     """The double chain: a walk on a line that starts in the middle, with the reward at the right end.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
+from .registry import register
 
 
+@register("garnet")
 def garnet(n_states: int, n_actions: int, branching: int, seed: int = 0, horizon: int | None = None) -> TabularMDP:
     """A random sparse model (Garnet problem).
 

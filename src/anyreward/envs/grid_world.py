@@ -6,10 +6,12 @@ import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
 from ..setting import shown
+from .registry import register
 
 MOVES = np.array([(0, -1), (0, 1), (-1, 0), (1, 0)])  # left, right, up, down: changes of (row, column)
 
 
+@register("grid-world")
 def grid_world(
     rows: int = 21,
     cols: int = 21,

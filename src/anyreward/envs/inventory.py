@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
+from .registry import register
 
 
 def _demand(capacity: int, mean_demand: float) -> np.ndarray:
@@ -17,6 +18,7 @@ def _demand(capacity: int, mean_demand: float) -> np.ndarray:
     return np.append(p, max(0.0, 1.0 - p.sum()))
 
 
+@register("inventory")
 def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0, start: int | None = None) -> TabularMDP:
     """An inventory problem: decide every evening how much to order for the next day.
 
