@@ -26,7 +26,7 @@ for _ in range(20):
     print(explorer.ask().tolist(), float(explorer.error_bound).hex())
 """
 NO_OPTIONS = "import numba.core.cpu; numba.core.cpu.CPUTargetOptions = object\n"
-NO_CLASSES = "import numba.core.caching; del numba.core.caching.InTreeCacheLocator\n"
+NO_CLASSES = "import numba.core.caching; del numba.core.caching.CompileResultCacheImpl\n"
 NO_ATTRIBUTE = """
 import numba.core.caching
 class Renamed(numba.core.caching.FunctionCache):

@@ -82,9 +82,11 @@ def _warn_once(instead: str) -> None:
 def _kernel_cache() -> Any:
     """The class of our caches, or None if this version of Numba does not have what it is made from."""
     try:
-        from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+        from numba.core import caching
 
-        class Place(InTreeCacheLocator):
+        locator = getattr(caching, "InTreeCacheLocator", None) or caching._InTreeCacheLocator  # its name until Numba 0.61
+
+        class Place(locator):
             """A folder for the compiled forms of a function."""
 
             folder = ""
@@ -111,10 +113,10 @@ def _kernel_cache() -> Any:
         places = [type("Place", (Place,), {"folder": folder}) for folder in folders]
         places.append(type("Place", (Temporary,), {"folder": temporary}))
 
-        class Implementation(CompileResultCacheImpl):
+        class Implementation(caching.CompileResultCacheImpl):
             _locator_classes = places
 
-        class KernelCache(FunctionCache):
+        class KernelCache(caching.FunctionCache):
             """Numba's cache in a folder of ours, where damaged files count as missing and a full disk is no error."""
 
             _impl_class = Implementation
