@@ -97,7 +97,7 @@ def test_pipes_and_devices_are_refused_at_once(tmp_path):
         with little_work(20):
             result = call(*arguments)
         assert result.exit_code == 2, arguments
-        assert "pipe or a device" in result.stderr or "is there already" in result.stderr
+        assert "pipe or a device" in result.stderr or "exists already" in result.stderr
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
@@ -198,7 +198,7 @@ def test_two_runs_on_one_file_at_the_same_moment_never_both_go_on(tmp_path):
     assert codes.count(0) == 1
     assert codes.count(2) == 4
     for error in (error for error, code in zip(errors, codes, strict=True) if code):
-        assert "being written by " in error or "is there already" in error or "another exploration" in error
+        assert "being written by " in error or "exists already" in error or "another exploration" in error
     seed = codes.index(0)
     assert ar.load(tmp_path / "it.atlas").source["seed"] == seed
     assert os.listdir(tmp_path) == ["it.atlas"]

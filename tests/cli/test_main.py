@@ -93,7 +93,7 @@ def test_an_epsilon_that_is_not_reached_has_its_exit_code_and_can_be_gone_on_wit
 @pytest.mark.slow
 def test_resuming_nothing_is_refused(tmp_path):
     call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas", "--resume")
-    assert "is not there" in run(tmp_path, *call, code=2).stderr
+    assert "does not exist" in run(tmp_path, *call, code=2).stderr
 
 
 SAYS_WHEN = """
@@ -231,7 +231,7 @@ def test_all_algorithms_are_listed(tmp_path):
         (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x"), "name=value"),
         (
             ("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x=1"),
-            "it has no 'x'",
+            "has no argument 'x'",
         ),
         (
             ("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--algorithm", "no"),

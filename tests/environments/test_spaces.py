@@ -133,7 +133,7 @@ def test_a_number_of_bins_needs_bounds():
 
 
 def test_not_a_number_is_in_no_bin():
-    with pytest.raises(ValueError, match="not a number"):
+    with pytest.raises(ValueError, match="is NaN"):
         Binned(spaces.Box(0.0, 1.0, (1,)), [2]).encode(np.array([np.nan]))
 
 
@@ -189,7 +189,7 @@ def test_a_number_of_states_is_a_positive_whole_number(size):
 
 
 def test_what_cannot_be_told_apart_is_refused():
-    with pytest.raises(ValueError, match="cannot be told apart"):
+    with pytest.raises(ValueError, match="is not hashable"):
         Indexed(5).encode({1, 2})
 
 

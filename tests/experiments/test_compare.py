@@ -101,7 +101,7 @@ def test_the_command_writes_a_table_and_a_picture(tmp_path):
     ("given", "names"),
     [
         ({"algorithms": ["nobody"]}, "there is no algorithm 'nobody'"),
-        ({"algorithms": ["ucbvi:loud"]}, "is no algorithm"),
+        ({"algorithms": ["ucbvi:loud"]}, "is not an algorithm with options"),
         ({"algorithms": ["ucbvi:loud=1"]}, "does not suit"),
         ({"seeds": 0}, "seeds are"),
     ],

@@ -42,7 +42,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("interrupted: what is done is kept, the same command goes on from there", err=True)
+        typer.echo("interrupted: the finished runs are kept, and the same command resumes with those that are missing", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -127,9 +127,9 @@ def compare(
         result.add_row(*("–" if value is None else str(value) for value in row.values()))
     console(width=None if is_terminal(sys.stdout) else 190).print(result)
     if not quiet:
-        say("means over the runs with approximate 95% bands (bootstrap)")
-        say("error: |V̂* − V*| for the model's reward, and the worst over 20 others")
-        say("beats: how many others have a larger error, by a permutation test that holds for all pairs at once (5%)")
+        say("Numbers are means over the runs, with approximate 95% intervals (bootstrap).")
+        say("error: |V̂* − V*| for the model's reward; worst error: the largest of those for 20 other rewards.")
+        say("beats: how many other algorithms have a larger error, by a permutation test at the level 5% for all pairs at once.")
         say(f"drawn in {out}", *([f"every run in {table}"] if table is not None else []))
 
 

@@ -119,7 +119,7 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
                 typer.echo(plain(f"error: {problem} {notes}".rstrip()), err=True)
                 raise typer.Exit(2) from None
             except Interrupted as problem:
-                text = str(problem).replace("the same call goes", "the same command with --resume goes")
+                text = str(problem).replace("the same call", "the same command with --resume")
                 typer.echo(plain(text), err=True)
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:  # the reader of our output has closed it: that is not an error
@@ -210,13 +210,13 @@ def explore(
 
     check_writable(out)
     if out.exists() and not resume:
-        raise ValueError(f"{out} is there already: pass --resume to go on with it, or choose another name.")
+        raise ValueError(f"{out} exists already: pass --resume to continue its exploration, or choose another name.")
     if resume and not out.exists():
-        raise ValueError(f"{out} is not there: leave out --resume to begin.")
+        raise ValueError(f"{out} does not exist: leave out --resume to start a new exploration.")
     options = {**arguments(option, "--option")}
     taken = next((name for name in options if name in inspect.signature(run).parameters), None)
     if taken is not None:
-        raise ValueError(f"--option {taken}=... is an option of its own: write --{taken.replace('_', '-')}.")
+        raise ValueError(f"--option {taken}=... is not for options of the algorithm: write --{taken.replace('_', '-')} instead.")
     if reward is not None:
         options["reward"] = reward
     if initial_state is not None:
@@ -236,7 +236,7 @@ def explore(
         say(str(atlas.certificate), f"saved in {out}")
     if epsilon is not None and not (atlas.certificate.met or (stop == "own" and atlas.source["own"]["met"])):
         if not quiet:
-            typer.echo(f"epsilon {epsilon:g} was not reached: go on with a larger --max-episodes and --resume.", err=True)
+            typer.echo(f"epsilon {epsilon:g} was not certified: use --resume with a larger --max-episodes to continue.", err=True)
         raise typer.Exit(NOT_MET)
 
 
@@ -284,7 +284,7 @@ def info(
         units = "" if 0.0 <= low <= high <= 1.0 else " --reward-range LOW,HIGH"
         lines.append(
             f"rewards of the environment: from {low:g} to {high:g}; plan for them with --reward own{units}, "
-            "and --rewards deterministic if you know that a transition always pays the same"
+            "and with --rewards deterministic if you know that a transition always pays the same"
         )
     lines += it.source.get("alarms", [])
     if half > 0:

@@ -119,7 +119,7 @@ class Binned:
         number = 0
         for edges, count, x in zip(self.edges, self._counts, np.asarray(value, dtype=float).reshape(-1), strict=True):
             if np.isnan(x):
-                raise ValueError("an observation is not a number.")
+                raise ValueError("an observation is NaN: it belongs to no bin.")
             number = number * count + int(edges.searchsorted(x, side="right"))
         return number
 
@@ -152,7 +152,7 @@ class Indexed:
             number = len(self.values)
             if number == self.size:
                 raise ValueError(
-                    f"a state beyond max_states = {self.size} appeared: what is certified assumes that there are no more. "
+                    f"more than max_states = {self.size} different states appeared, but the certificate assumes at most so many. "
                     "Explore again with a larger max_states."
                 )
             self._numbers[key] = number
@@ -205,9 +205,11 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
     if isinstance(space, spaces.Box):
         raise ValueError(
             f"the {name} space is {described(space)}: give bins=, one entry for each of its "
-            f"{int(np.prod(space.shape))} dimensions, or max_states= if it has only so many different values."
+            f"{int(np.prod(space.shape))} dimensions, or max_states= if only so many different values occur."
         )
-    raise ValueError(f"the {name} space is {described(space)}, whose size is unknown: give max_states=, more than it can have.")
+    raise ValueError(
+        f"the {name} space is {described(space)}, whose size is unknown: give max_states=, the most values that can occur."
+    )
 
 
 def checked_size(numbering: Codec, name: str) -> Codec:
@@ -265,7 +267,9 @@ def _key(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        raise ValueError(f"an observation is a {type(value).__name__}, which cannot be told apart from others.") from None
+        raise ValueError(
+            f"an observation is a {type(value).__name__}, which is not hashable and so cannot be numbered."
+        ) from None
     return value
 
 

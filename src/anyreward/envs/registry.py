@@ -38,10 +38,10 @@ def make(name: str, **arguments: Any) -> TabularMDP:
     kinds, parameters = get_type_hints(function), inspect.signature(function).parameters
     unknown = next((key for key in arguments if key not in parameters), None)
     if unknown is not None:
-        raise ValueError(f"an argument does not suit {name}: it has no {shown(unknown)}{nearest(str(unknown), parameters)}.")
+        raise ValueError(f"{name} has no argument {shown(unknown)}{nearest(str(unknown), parameters)}.")
     missing = next((key for key, p in parameters.items() if p.default is p.empty and key not in arguments), None)
     if missing is not None:
-        raise ValueError(f"an argument of {name} is not given: {missing}.")
+        raise ValueError(f"{name} needs the argument {missing}.")
     mdp = function(**{key: checked(value, kinds[key], f"{key} of {name}") for key, value in arguments.items()})
     mdp.name = name
     return mdp
@@ -52,11 +52,11 @@ def checked(value: Any, kind: Any, name: str) -> Any:
     if kind == int | None:
         return None if value is None else checked(value, int, name)
     if kind is int and (isinstance(value, bool) or abs(whole_number(value, name)) > 2**62):
-        raise ValueError(f"{name} is {shown(value)}: it has to be a whole number of a sane size.")
+        raise ValueError(f"{name} is {shown(value)}: it has to be a whole number of at most 2^62.")
     if kind is float and (isinstance(value, bool) or not isfinite(real_number(value, name))):
         raise ValueError(f"{name} is {shown(value)}: it has to be a finite number.")
     if kind is str and not isinstance(value, str):
-        raise ValueError(f"{name} is {shown(value)}: it has to be a word.")
+        raise ValueError(f"{name} is {shown(value)}: it has to be a text.")
     if get_origin(kind) is tuple:
         if not isinstance(value, tuple | list) or len(value) != len(get_args(kind)):
             raise ValueError(f"{name} is {shown(value)}: it has to be {len(get_args(kind))} whole numbers.")

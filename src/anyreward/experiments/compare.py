@@ -90,7 +90,7 @@ def parse_algorithm(entry: str) -> tuple[str, dict[str, Any]]:
     for pair in filter(None, rest.split("+")):
         key, equals, text = pair.partition("=")
         if not equals or not key.isidentifier():
-            raise ValueError(f"{shown(entry)} is no algorithm: options are written as name:option=value.")
+            raise ValueError(f"{shown(entry)} is not an algorithm with options: write it as name:option=value+option=value.")
         try:
             options[key] = ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -204,7 +204,7 @@ def compare(
     for name in names:
         parse_algorithm(name)
     if mdp.reward is None:
-        raise ValueError("the environment has no reward of its own: comparing needs one.")
+        raise ValueError("the environment has no reward of its own, which a comparison needs.")
     if episodes < 1 or seeds < 1:
         raise ValueError(f"episodes and seeds are {episodes} and {seeds}: both have to be at least 1.")
     numbers = [int(child.generate_state(1)[0]) for child in np.random.SeedSequence(seed).spawn(seeds)]

@@ -51,16 +51,16 @@ def run(out: Path, seed: int = 0) -> Atlas:
     screen = console()
     mdp = double_chain(LENGTH)
     screen.print(
-        f"Exploring the double chain ({LENGTH} states, horizon {HORIZON}) without a reward, until every plan for every "
-        f"reward is certain to be {EPSILON:g}-optimal (of at most {HORIZON}) with probability {1 - DELTA:g} ..."
+        f"Exploring the double chain ({LENGTH} states, horizon {HORIZON}) without a reward, until every plan for every reward "
+        f"is certified to be {EPSILON:g}-optimal with probability {1 - DELTA:g} (an episode earns at most {HORIZON}) ..."
     )
     atlas = explore(mdp, HORIZON, EPSILON, DELTA, seed=seed, progress=True)
     screen.print(f"Certified: {atlas.certificate}.\n")
-    screen.print("The same with the paper's algorithm and the paper's bound ...")
+    screen.print("The same exploration with the paper's algorithm and the paper's bound ...")
     paper = explore(mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True)
     screen.print(f"{paper.episodes:,} episodes, {paper.episodes / atlas.episodes:,.0f} times as many.\n")
 
-    title = f"One exploration, many rewards (any reward: a width of {up(atlas.certificate.epsilon)})"
+    title = f"One exploration, six rewards (for every reward, epsilon is at most {up(atlas.certificate.epsilon)})"
     table = Table("reward", "lower", "upper", "width", "optimum", "value of plan", title=title)
     for name, reward in rewards(mdp).items():
         plan = atlas.plan(reward)

@@ -93,18 +93,18 @@ class Sweep:
             raise ValueError(f"the sweep is {shown(config)}: it has to be a table of {', '.join(KEYS)}.")
         unknown = next((key for key in config if key not in KEYS), None)
         if unknown is not None:
-            raise ValueError(f"the sweep has the key {shown(unknown)}: it may have {', '.join(KEYS)}.")
+            raise ValueError(f"the sweep has the unknown key {shown(unknown)}: it may have {', '.join(KEYS)}.")
         for key in REQUIRED:
             if key not in config or config[key] in ("", [], {}):
                 raise ValueError(f"the sweep has no {key}: it needs {', '.join(REQUIRED)}.")
         name, parameters = config["name"], config["parameters"]
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_ .-]{0,99}", name):
-            raise ValueError(f"the name of the sweep is {shown(name)}: it has to be a plain word.")
+            raise ValueError(f"the name of the sweep is {shown(name)}: it may have letters, digits, spaces and _ . - only.")
         if not isinstance(parameters, dict):
             raise ValueError(f"the parameters of the sweep are {shown(parameters)}: they have to be a table, [parameters].")
         unknown = next((key for key in parameters if key not in PARAMETERS), None)
         if unknown is not None:
-            raise ValueError(f"the sweep has the parameter {shown(unknown)}: it may have {', '.join(PARAMETERS)}.")
+            raise ValueError(f"the sweep has the unknown parameter {shown(unknown)}: it may have {', '.join(PARAMETERS)}.")
         if "horizon" not in parameters or not {"epsilon", "max_episodes"} & set(parameters):
             raise ValueError("the parameters need a horizon, and epsilon or max_episodes.")
         values = {key: tuple(value) if isinstance(value, list) else (value,) for key, value in parameters.items()}
@@ -169,7 +169,9 @@ def cells(config: dict[str, Any]) -> list[Cell]:
                 part = json.dumps([where, algorithm, {key: choice[key] for key in choice if key not in free}], sort_keys=True)
                 if part not in tried:
                     if len(tried) == MAX_TRIED:
-                        raise ValueError(f"the sweep has more than {MAX_TRIED:,} combinations beside epsilon and max_episodes.")
+                        raise ValueError(
+                            f"the sweep has more than {MAX_TRIED:,} combinations, not counting epsilon and max_episodes."
+                        )
                     _check_explorer(kind, options, mdp, choice, algorithm)
                     tried.add(part)
                 found += [Cell(algorithm, where, how, replicate, number) for replicate, number in enumerate(numbers)]
@@ -187,7 +189,7 @@ def _several(config: dict[str, Any], key: str, kinds: tuple[type, ...]) -> list[
 
 def _whole(value: Any, name: str, least: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-        raise ValueError(f"{name} is {shown(value)}: it has to be a whole number from {least} on.")
+        raise ValueError(f"{name} is {shown(value)}: it has to be a whole number of at least {least}.")
     return value
 
 
@@ -228,7 +230,7 @@ def _check_explorer(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[s
         )
         entries = setting.layers * setting.n_outcomes * setting.n_actions
         if max(entries, setting.horizon) > MAX_ENTRIES:
-            raise ValueError(f"{setting.horizon} steps of {setting.n_states} states are more than a sweep may have.")
+            raise ValueError(f"a horizon of {setting.horizon} with {setting.n_states} states is too large for a sweep.")
         make_explorer(kind, setting, own_reward=mdp.reward, **given)
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as problem:
         raise ValueError(f"{entry[:100]} cannot be run with {json.dumps(choice, sort_keys=True)}: {problem}") from None
