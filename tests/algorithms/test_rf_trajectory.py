@@ -1,6 +1,7 @@
 """RF-trajectory: its index against plain loops, and what it is for, fewer episodes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def index(starts, n, setting):
 @given(data(), st.booleans())
 def test_the_index_is_the_formula(problem, arrival_rewards):
     setting, states, actions = problem
-    setting = ar.Setting(**{**setting.__dict__, "arrival_rewards": arrival_rewards})
+    setting = replace(setting, arrival_rewards=arrival_rewards)
     explorer = ar.RFTrajectory(setting, replan="every")
     if len(states):
         explorer.tell(states, actions)

@@ -1,5 +1,7 @@
 """States that are known never to be left: radius 0, no share of delta, and nothing to explore."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def test_knowing_the_end_saves_episodes(stationary, bounds, algorithm, replan):
     unaware = ar.explore(mdp, H, epsilon, **options)
     aware = ar.explore(mdp, H, epsilon, absorbing_states=(END,), **options)
     assert aware.episodes < unaware.episodes
-    knowing = ar.Setting(**{**vars(unaware.counts.setting), "absorbing_states": (END,)})
+    knowing = replace(unaware.counts.setting, absorbing_states=(END,))
     columns = {k: v for k, v in unaware.counts.columns().items() if k != "evidence"}
     same = [ar.certify(ar.Counts.from_columns(s, columns), bounds=bounds).epsilon for s in (knowing, unaware.counts.setting)]
     assert same[0] < same[1]

@@ -108,7 +108,7 @@ def test_radii_are_the_formula_and_never_below(problem, scale, K, arrival_reward
 def test_the_whole_bound_in_50_digits(variant):
     """From counts to bound: not below the formula for its multipliers, and above by a part in 10^9 at most."""
     for seed in range(12):
-        setting = ar.Setting(**{**SETTING.__dict__, "horizon": 4, **variant})
+        setting = replace(SETTING, **{"horizon": 4, **variant})
         counts = times(some_counts(setting, 5 * 4 ** (seed % 4), seed), 10 ** (2 * (seed % 5)))
         details = TightBound().details(counts, 0.1)
         with localcontext(prec=50):
@@ -118,7 +118,7 @@ def test_the_whole_bound_in_50_digits(variant):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_bound_goes_to_zero_like_one_over_the_root_of_n(variant):
-    counts = some_counts(ar.Setting(**{**SETTING.__dict__, **variant}), 2000)
+    counts = some_counts(replace(SETTING, **variant), 2000)
     small, large = (TightBound()(times(counts, factor), 0.1) for factor in (10**4, 10**6))
     assert 8.0 < small / large < 10.0  # but for the logarithm in the threshold
 
@@ -246,7 +246,7 @@ def test_long_horizons_and_wide_rows():
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("options", [{}, {"transfer": False}, {"max_successors": 3}])
 def test_a_certificate_of_data_from_elsewhere_can_be_checked_again(variant, options):
-    counts = some_counts(ar.Setting(**{**SETTING.__dict__, **variant}))
+    counts = some_counts(replace(SETTING, **variant))
     certificate = ar.certify(counts, delta=0.05, epsilon=1.0, **options)
     assert certificate.bounds == "tight"
     assert certificate.error_bound == TightBound(**options)(counts, 0.05)
