@@ -94,7 +94,7 @@ def test_rewards_that_differ_between_steps_beyond_chance_are_not_taken_for_alike
     late = Process(np.full((2, 1, 2), 0.5), pay=lambda h, s, a, n, rng: float(h >= 2))
     atlas = ar.explore(late, 4, max_episodes=400)
     for rewards in ("random", "deterministic"):
-        with pytest.raises(ValueError, match="depends on the step|paid different rewards"):
+        with pytest.raises(ValueError, match=r"depends on the step|paid different rewards"):
             atlas.plan("own", rewards=rewards, stationary_rewards=True)
     assert atlas.plan("own").upper >= 2.0
     fair = ar.explore(
