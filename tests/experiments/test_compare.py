@@ -102,7 +102,7 @@ def test_the_command_writes_a_table_and_a_picture(tmp_path):
     [
         ({"algorithms": ["nobody"]}, "there is no algorithm 'nobody'"),
         ({"algorithms": ["ucbvi:loud"]}, "is not an algorithm with options"),
-        ({"algorithms": ["ucbvi:loud=1"]}, "does not suit"),
+        ({"algorithms": ["ucbvi:loud=1"]}, "'loud' is not an option of UCBVI"),
         ({"seeds": 0}, "seeds are"),
     ],
 )

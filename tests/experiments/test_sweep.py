@@ -118,7 +118,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path, monkeypatch):
         ({"parameters": {"horizon": 4}}, "epsilon or max_episodes"),
         ({"parameters": {"horizon": 0, "max_episodes": 5}}, "horizon is 0"),
         ({"parameters": {"horizon": 4, "max_episodes": 5, "speed": 1}}, "parameter 'speed'"),
-        ({"parameters": {"horizon": 4, "epsilon": 1.0}}, "give max_episodes"),
+        ({"parameters": {"horizon": 4, "epsilon": 1.0}}, "max_episodes is not given"),
         ({"parameters": {"horizon": [], "max_episodes": 5}}, "empty list"),
         ({"seeds": 0}, "seeds is 0"),
         ({"seeds": True}, "seeds is True"),
