@@ -338,7 +338,7 @@ def test_a_cluster_that_is_lost_is_said_in_a_sentence_and_what_is_done_is_kept(t
         says = (
             f"the Dask scheduler at {address} does not answer any more" if lost == "scheduler" else "has had no worker for 3 sec"
         )
-        with pytest.raises(ValueError, match=f"{says}.*What is done is kept, and the same call goes on from there"):  # noqa: SIM117
+        with pytest.raises(ValueError, match=f"{says}.*What is done is kept, and the same call resumes from there"):  # noqa: SIM117
             with jobs.cluster(address, wait=3) as executor:
                 sweep.run(it, tmp_path / "out", executor, progress=lose)
         assert done

@@ -95,7 +95,7 @@ for name in names:
         os.kill(pid, signal.SIGKILL)
         status = os.waitpid(pid, 0)[1]
         if os.WIFEXITED(status) and os.WEXITSTATUS(status):
-            sys.exit(f"{name} could not be gone on with")
+            sys.exit(f"{name} could not be resumed")
         killed += os.WIFSIGNALED(status)
         if cut.exists():
             finish(child(lambda: readable(cut)), f"{name}, reading")

@@ -120,7 +120,7 @@ def test_an_environment_made_otherwise_is_noticed(tmp_path, change):
 def test_an_atlas_that_is_no_checkpoint_is_refused(tmp_path):
     path = tmp_path / "it"
     go("path", None, 0.01).save(path)
-    assert refused(path, "is an atlas, but not a checkpoint to go on from", lambda: go("path", path))
+    assert refused(path, "is an atlas, but not a checkpoint that can be resumed", lambda: go("path", path))
 
 
 @pytest.mark.parametrize("content", [b"", b"notes of mine\n", b"PAR1", b"PAR1" * 100, bytes(range(256)) * 40])

@@ -323,7 +323,7 @@ def test_bounds_of_a_checkpoint_are_those_of_its_counts(tmp_path):
             arrays[f"state.{name}"][...] = value
 
         changed((path, None, None), path, change)
-        with pytest.raises(ValueError, match="cannot be gone on from"):
+        with pytest.raises(ValueError, match="cannot be resumed"):
             go_on(50)
     path.write_bytes(good)
     assert go_on(50).episodes == 50

@@ -86,7 +86,7 @@ def test_ctrl_c_in_the_same_process(tmp_path):
         if len(calls) == 3:
             interrupt()
 
-    with pytest.raises(Interrupted, match="same call goes on"):
+    with pytest.raises(Interrupted, match="same call resumes"):
         go("path", tmp_path / "it", 0.1, progress=third_look)
     assert signal.getsignal(signal.SIGINT) is before
     assert same(go("path", tmp_path / "it", 0.1), go("path", None, 0.1))

@@ -67,7 +67,7 @@ def test_what_contradicts_an_assumption_is_not_gone_on_with(tmp_path):
         ar.explore(elsewhere, 3, max_episodes=400, checkpoint=path, initial_state=0)
     assert caught.value.atlas.episodes >= first.episodes
     for _ in range(3):
-        with pytest.raises(ValueError, match=r"cannot be gone on from, .* contradict .* not in the initial_state 0"):
+        with pytest.raises(ValueError, match=r"cannot be resumed, .* contradict .* not in the initial_state 0"):
             ar.explore(elsewhere, 3, max_episodes=400, checkpoint=path, initial_state=0)
     assert ar.load(path).episodes == caught.value.atlas.episodes
 

@@ -113,7 +113,7 @@ def test_what_an_environment_told_is_what_the_counts_say(tmp_path):
         world["allowed"] = [[int(pair) // 2, [0]] for pair in unseen]
 
     forged(again, mark)
-    with pytest.raises(ValueError, match="cannot be gone on from"):
+    with pytest.raises(ValueError, match="cannot be resumed"):
         ar.explore(Tabular(transitions(3, 2)), 3, max_episodes=64, checkpoint=again)
 
     def less(columns, about, arrays):

@@ -190,7 +190,7 @@ def sealed(tries: int, seed: int, folder: Path, tick: Callable[[int], None]) -> 
     """Forgeries."""
     tally = Tally(
         "A file from a stranger is refused in one sentence, or what it says follows from what it holds",
-        "Forgeries with structure, sealed again with the right checksum: loaded, planned with, shown, merged, gone on from",
+        "Forgeries with structure, sealed again with the right checksum: loaded, planned with, shown, merged, resumed",
     )
     good = originals(folder)
     parts = [container.read(path) for path in good]
@@ -218,7 +218,7 @@ def sealed(tries: int, seed: int, folder: Path, tick: Callable[[int], None]) -> 
                     if path.read_bytes() != before:
                         raise Broken("a file that was refused was changed") from None
                     raise
-            return "gone on from"
+            return "resumed"
         return use(path, (lambda: show(path, folder)) if number % 20 == 1 else None)
 
     return in_processes(tally, range(tries), attempt, tick)

@@ -73,7 +73,7 @@ def _family(group: int) -> list[int]:
 def at_random(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) -> Tally:
     """Explorations, sweeps and the reproduction, killed again and again until they come to their end."""
     tally = Tally(
-        "Whatever is killed goes on where it was: nothing is lost, and the final bytes are the same",
+        "Whatever is killed resumes where it was: nothing is lost, and the final bytes are the same",
         "SIGKILL at random moments of explore, sweep and reproduce, until each comes to its end; its workers have to end with it",
     )
     draw = random.Random(seed)
@@ -154,7 +154,7 @@ def at_calls(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) -
     tally = Tally(
         "A file is whole or not there, whatever moment a process is killed at",
         "SIGKILL right before and right behind each open, chmod, fsync, rename and close of explorations, saved atlases and "
-        "sweeps, in turn; then gone on with",
+        "sweeps, in turn; then resumed",
     )
     for work in WORKS:
         (folder / work.__name__).mkdir()

@@ -1,19 +1,21 @@
-"""A Gymnasium environment as the process that explorers know: numbered states and actions, episodes of H steps.
+"""Explore any Gymnasium environment: it becomes a process with numbered states and actions and episodes of H steps.
 
-What is done to it, so that a certificate about the process is one about the environment:
+Pass the environment, its id or a function that makes it to `explore`. `Gymnasium(env, ...)` says more about it where you know more.
+This is what is done to it, so that a certificate about the process is a certificate about the environment:
 
-- An episode that terminates early stays where it ended until step H, and is paid nothing there. With `terminal="outcome"`, "it
-  ended in observation s" is an outcome of its own, numbered S + s, beside "it goes on from s": nothing is assumed, and rewards
-  can be about where an episode ended. With `terminal="end"` there is one extra state for all ends, numbered last: nothing is
-  assumed either, but rewards cannot tell ends apart. With `terminal="state"` the state is s itself, which then must never occur
-  alive: an assumption, that needs the fewest episodes. Ends are never left, so nothing is estimated there.
-- Where `info["action_mask"]` forbids an action, one of the allowed ones is played in its place: number (action mod how many are
-  allowed). The mask has to be a function of the observation. In a state that was never met any mask is possible, unless masks are
-  known beforehand (`action_masks`).
-- A start that is not known is estimated.
-- Truncation before step H cuts an episode for no reason that the process knows of: it is refused.
-- Every 32nd episode begins with a seed of its own, made from the run's seed and the number of the episode. An exploration can
-  so be taken up there, whatever generator the environment uses.
+- **Early termination.** An episode that terminates before step H stays where it terminated, and is paid nothing there. With
+  `terminal="outcome"`, the default, "it terminated in observation s" is an outcome of its own, numbered S + s, beside "it
+  continues from s". Nothing is assumed, and rewards can depend on where an episode terminated. With `terminal="end"` all
+  terminations are one extra state, the last one: nothing is assumed either, but rewards cannot tell them apart. With
+  `terminal="state"` the state is s itself, and no episode may ever continue from it: an assumption, which needs the fewest
+  episodes. Nothing has to be estimated after a termination.
+- **Illegal actions.** If `info["action_mask"]` forbids an action a, legal action number a mod k is played instead, where k actions
+  are legal. The mask has to be a function of the observation. In a state that was never visited any mask is possible, unless
+  all masks are known beforehand (`action_masks`).
+- **Initial state.** It is estimated, unless `initial_state` says where every episode starts.
+- **Truncation** before step H is refused: the process does not know why an episode was cut.
+- **Seeds.** Every 32nd episode begins with a seed of its own, made from the run's seed and the number of the episode. There an
+  exploration can be resumed, whatever random generator the environment uses.
 """
 
 from __future__ import annotations

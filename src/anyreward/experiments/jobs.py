@@ -37,7 +37,7 @@ PACKAGE = Path(__file__).parents[1]
 PRESENTING = ("claims.py", "report.py", "plots.py", "cli", "progress.py")
 CHECK_EVERY = 2.0  # seconds between two looks at a cluster
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
-KEPT = "What is done is kept, and the same call goes on from there."
+KEPT = "What is done is kept, and the same call resumes from there."
 Outcome = tuple[int, Any, BaseException | None]  # number of the job, what `answer` returned, and what went wrong
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during an exploration that was saved: says how to go on."""
+    """Ctrl-C during an exploration that was saved: says how to resume."""
 
 
 class Checkpoint:
@@ -78,7 +78,7 @@ class Checkpoint:
         if atlas.episodes == 0:  # there is nothing to resume from
             return None
         if not state or not isinstance(progress.get("call"), dict):
-            raise ValueError(f"{path} is an atlas, but not a checkpoint to go on from: choose another name, or move it away.")
+            raise ValueError(f"{path} is an atlas, but not a checkpoint that can be resumed: choose another name, or move it away.")
         for name, value in self.call.items():
             if progress["call"].get(name) != value:
                 raise ValueError(
@@ -86,9 +86,9 @@ class Checkpoint:
                 )
         wrong = progress.get("wrong", {})
         if not isinstance(wrong, dict) or type(wrong.get("failures", 0)) is not int or wrong.get("failures", 0) < 0:
-            raise ValueError(f"{path} cannot be gone on from: what it says of failures is damaged.")
+            raise ValueError(f"{path} cannot be resumed: what it says of failures is damaged.")
         if "refused" in wrong:
-            raise ValueError(f"{path} cannot be gone on from, its data contradict what the call assumes: {wrong['refused']}")
+            raise ValueError(f"{path} cannot be resumed, its data contradict what the call assumes: {wrong['refused']}")
         self.wrong = dict(wrong)
         try:
             with warnings.catch_warnings():
@@ -99,7 +99,7 @@ class Checkpoint:
             if explorer.counts.digest() != atlas.certificate.digest:
                 raise ValueError("the state in it is not that of its counts.")
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeWarning) as problem:
-            raise ValueError(f"{path} cannot be gone on from: {one_sentence(problem)}") from None
+            raise ValueError(f"{path} cannot be resumed: {one_sentence(problem)}") from None
         return atlas
 
     @contextmanager

@@ -93,7 +93,7 @@ class Run:
                 checkpoint.save(self.atlas, environment, explorer)
                 if checkpoint.interrupted:
                     raise Interrupted(
-                        f"stopped after {t:,} episodes, saved in {checkpoint.path}: the same call goes on from there."
+                        f"stopped after {t:,} episodes, saved in {checkpoint.path}: the same call resumes from there."
                     )
         if checkpoint is not None and t:
             checkpoint.save(self.atlas, environment, explorer)
@@ -129,7 +129,7 @@ class Run:
             checkpoint.wrong = {"failures": self.lost + 1} if failed else {"refused": str(problem)}
             checkpoint.save(self.atlas, self.environment, self.explorer)
             where = f"the atlas so far is saved in {checkpoint.path}" + (
-                ", and the same call goes on from there" if failed else ""
+                ", and the same call resumes from there" if failed else ""
             )
         problem.add_note(f"After {self.explorer.episodes:,} episodes: {where}.")
 
