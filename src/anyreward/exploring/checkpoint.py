@@ -78,7 +78,9 @@ class Checkpoint:
         if atlas.episodes == 0:  # there is nothing to resume from
             return None
         if not state or not isinstance(progress.get("call"), dict):
-            raise ValueError(f"{path} is an atlas, but not a checkpoint that can be resumed: choose another name, or move it away.")
+            raise ValueError(
+                f"{path} is an atlas, but not a checkpoint that can be resumed: choose another name, or move it away."
+            )
         for name, value in self.call.items():
             if progress["call"].get(name) != value:
                 raise ValueError(
