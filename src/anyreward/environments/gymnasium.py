@@ -1,7 +1,7 @@
 """Explore any Gymnasium environment: it becomes a process with numbered states and actions and episodes of H steps.
 
-Pass the environment, its id or a function that makes it to `explore`; `Gymnasium(env, ...)` says what else you know about it. This
-is what is done to it, so that a certificate about the process is a certificate about the environment:
+Pass the environment, its id or a function that makes it to `explore`; `Gymnasium(env, ...)` says what else you know about it.
+This is what is done to it, so that a certificate about the process is a certificate about the environment:
 
 - **Early termination.** An episode that terminates before step H stays where it terminated, and is paid nothing there. With
   `terminal="outcome"`, the default, "it terminated in observation s" is an outcome of its own, numbered S + s, beside "it
@@ -10,8 +10,8 @@ is what is done to it, so that a certificate about the process is a certificate 
   `terminal="state"` the state is s itself, and no episode may ever continue from it: an assumption, which needs the fewest
   episodes. Nothing has to be estimated after a termination.
 - **Illegal actions.** If `info["action_mask"]` forbids an action a, legal action number a mod k is played instead, where k
-  actions are legal. The mask has to be a function of the observation. In a state that was never visited any mask is possible, unless
-  all masks are known beforehand (`action_masks`).
+  actions are legal. The mask has to be a function of the observation. In a state that was never visited any mask is possible,
+  unless all masks are known beforehand (`action_masks`).
 - **Initial state.** It is estimated, unless `initial_state` says where every episode starts.
 - **Truncation** before step H is refused: the process does not know why an episode was cut.
 - **Seeds.** Every 32nd episode begins with a seed of its own, made from the run's seed and the number of the episode. There an
