@@ -7,8 +7,9 @@ import anyreward as ar
 from anyreward.atlas import container
 from anyreward.data.counts import Counts
 from anyreward.environments.tabular import play as play_model
+from anyreward.testing import random_episodes
 
-from ..helpers.problems import random_episodes, random_mdp
+from ..helpers.problems import random_mdp
 
 S, A, H = 6, 3, 4
 REWARD = np.random.default_rng(9).random((S, A)).round(2)

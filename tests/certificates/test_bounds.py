@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import anyreward as ar
 from anyreward.certificates.bounds import PaperBound, TightBound, relevant_laws
+from anyreward.testing import random_episodes
 
-from ..helpers.problems import data, deltas, random_episodes, random_mdp, seeds
+from ..helpers.problems import data, deltas, random_mdp, seeds
 from ..helpers.problems import settings as some_settings
 from ..helpers.tight_reference import Problem, dense, per_row, radius, relevant, trajectory
 

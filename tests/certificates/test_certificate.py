@@ -14,9 +14,10 @@ import anyreward as ar
 from anyreward.certificates.bounds import PaperBound
 from anyreward.certificates.thresholds import paper_beta
 from anyreward.environments.tabular import play as play_model
+from anyreward.testing import random_episodes
 
 from ..helpers import reference
-from ..helpers.problems import by_step, data, deltas, random_episodes, random_mdp, seeds
+from ..helpers.problems import by_step, data, deltas, random_mdp, seeds
 
 SETTING = ar.Setting(n_states=3, n_actions=2, horizon=3, initial_state=0)
 

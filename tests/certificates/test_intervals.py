@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 import anyreward as ar
 from anyreward.certificates.bounds import PaperBound, TightBound
 from anyreward.kernels.robust import LOWER, UPPER
+from anyreward.testing import random_episodes
 
 from ..helpers import bpi_reference, reference
 from ..helpers.bounds import robust_planning
-from ..helpers.problems import data, random_episodes, seeds
+from ..helpers.problems import data, seeds
 from ..helpers.tight_reference import per_row
 
 SETTINGS = {

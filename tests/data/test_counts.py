@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anyreward as ar
+from anyreward.testing import random_episodes
 
-from ..helpers.problems import data, random_episodes, rows, seeds
+from ..helpers.problems import data, rows, seeds
 from ..helpers.reference import dense_counts, empirical
 
 SETTING = ar.Setting(n_states=3, n_actions=2, horizon=2, initial_state=0)

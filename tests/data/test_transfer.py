@@ -13,8 +13,9 @@ import anyreward as ar
 from anyreward import kernels
 from anyreward.certificates.bounds import TightBound
 from anyreward.environments.tabular import play as play_model
+from anyreward.testing import random_episodes
 
-from ..helpers.problems import random_episodes, seeds
+from ..helpers.problems import seeds
 from ..helpers.tight_reference import Transfer, dense, fit, per_row, psi_support, radius, relevant
 
 SETTING = ar.Setting(n_states=3, n_actions=2, horizon=4, initial_state=0)

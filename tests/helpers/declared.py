@@ -1,8 +1,7 @@
 """Counts to declare something about."""
 
 import anyreward as ar
-
-from .problems import random_episodes
+from anyreward.testing import random_episodes
 
 S, A, H = 4, 3, 4
 SETTING = ar.Setting(n_states=S, n_actions=A, horizon=H)

@@ -4,16 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import anyreward as ar
-
-
-def random_episodes(setting: ar.Setting, episodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Any data in range; sparse at times, so that some pairs are visited often and others never."""
-    rng = np.random.default_rng(seed)
-    S, A, H = setting.n_states, setting.n_actions, setting.horizon
-    states = np.minimum(rng.integers(0, S, (episodes, H + 1)), rng.integers(0, S, (episodes, H + 1)))
-    if setting.initial_state is not None:
-        states[:, 0] = setting.initial_state
-    return states, rng.integers(0, A, (episodes, H))
+from anyreward.testing import random_episodes
 
 
 def random_mdp(S: int, A: int, seed: int, H: int | None = None, random_start: bool = False) -> ar.TabularMDP:

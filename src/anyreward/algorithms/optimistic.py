@@ -15,14 +15,11 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..data.counts import enlarged
 from ..setting import Setting, positive
 from .explorer import NOTHING, IndexExplorer
 
 if TYPE_CHECKING:
     from ..kernels.optimism import OptimisticLearner
-
-NODES = ("Q", "V", "settled")
 
 
 class OptimisticExplorer(IndexExplorer):
@@ -87,15 +84,12 @@ class OptimisticExplorer(IndexExplorer):
         kernel(self.counts.table, self._greedy, self._indices, self._rows, self._problem, self._rule)
 
     def _fit(self) -> None:
-        """Lets the arrays follow the table."""
-        N, A = self.counts.capacity, self.setting.n_actions
-        if self._greedy.V.shape[1] < N:
-            self._greedy = self._greedy._replace(
-                **{k: enlarged(getattr(self._greedy, k), N * A if k == "Q" else N) for k in NODES}
-            )
-            size = {"Q_lo": N * A}
-            self._indices = type(self._indices)(**{k: enlarged(v, size.get(k, N)) for k, v in self._indices._asdict().items()})
-            self._rows = type(self._rows)(*(enlarged(rows, N * A) for rows in self._rows))
+        """Enlarges the arrays to the capacity of the table of counts."""
+        counts = self.counts
+        if self._greedy.V.shape[1] < counts.capacity:
+            self._greedy = counts.fitted(self._greedy, rows=("Q",), nodes=("V", "settled"))
+            self._indices = counts.fitted(self._indices, rows=("Q_lo",), nodes=("V_lo", "G", "met"))
+            self._rows = counts.fitted(self._rows, rows=self._rows._fields)
 
     def _start(self, values: np.ndarray, blank: float) -> float:
         """An entry of step 0 in the start state; infinite if the start is not known."""

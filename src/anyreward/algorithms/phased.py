@@ -89,7 +89,7 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
         )
 
     def _fit(self) -> None:
-        """Lets the arrays follow the table."""
+        """Enlarges the arrays to the capacity of the table of counts."""
         self._values.fit()
         if len(self._started) < len(self.counts.table.n):
             self._started = enlarged(self._started, len(self.counts.table.n))

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..data.counts import Counts, enlarged
+from ..data.counts import Counts
 
 if TYPE_CHECKING:
     from ..kernels.bpi import Constants
@@ -82,15 +82,13 @@ class ValueBounds:
         return prior
 
     def fit(self) -> None:
-        """Lets the arrays follow the table."""
-        N, A = self.counts.capacity, self.counts.setting.n_actions
-        if self.bound_arrays.V.shape[1] < N:
-            self.bound_arrays = self.bound_arrays._replace(
-                **{k: enlarged(v, N * A if k in ROWS else N) for k, v in self.bound_arrays._asdict().items() if k != "extremes"}
-            )
-            total, up, lo = (enlarged(rows, N * A) for rows in (self.rewards.total, self.rewards.up, self.rewards.lo))
-            up[len(self.rewards.up) :] = 1.0
-            self.rewards = self.rewards._replace(total=total, up=up, lo=lo)
+        """Enlarges the arrays to the capacity of the table of counts."""
+        arrays, counts = self.bound_arrays, self.counts
+        if arrays.V.shape[1] < counts.capacity:
+            self.bound_arrays = counts.fitted(arrays, rows=ROWS, nodes=("V", "settled", "V_lo", "moved"))
+            before = len(self.rewards.up)
+            self.rewards = counts.fitted(self.rewards, rows=PAID)
+            self.rewards.up[before:] = 1.0
 
     def sweep(self) -> None:
         """A full backward pass, with the radii as they are."""

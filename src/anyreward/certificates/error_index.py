@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..data.counts import Counts, enlarged
+from ..data.counts import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +49,10 @@ class ErrorIndex:
 
     def fit(self) -> None:
         """Enlarges the arrays to the capacity of the table of counts."""
-        N, A = self.counts.capacity, self.rule.n_actions
-        if self.greedy.V.shape[1] < N:
-            g = self.greedy
-            sizes = {"Q": N * A, "V": N, "settled": N}
-            self.greedy = g._replace(**{name: enlarged(getattr(g, name), size) for name, size in sizes.items()})
-            self.rows = kernels.rf.Rows(*(enlarged(rows, N * A) for rows in self.rows))
+        counts = self.counts
+        if self.greedy.V.shape[1] < counts.capacity:
+            self.greedy = counts.fitted(self.greedy, rows=("Q",), nodes=("V", "settled"))
+            self.rows = counts.fitted(self.rows, rows=self.rows._fields)
 
     def plan(self) -> float:
         """Computes the whole index from the counts; returns its value before the first step."""

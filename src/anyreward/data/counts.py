@@ -16,7 +16,7 @@ from ..setting import Setting, as_list, listed, shown, whole_number
 from .evidence import check_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -442,6 +442,21 @@ class Counts:
     def capacity(self) -> int:
         """How many nodes the table has room for."""
         return len(self.table.state)
+
+    def fitted(self, arrays: Any, rows: Collection[str], nodes: Collection[str] = ()) -> Any:
+        """A named tuple of arrays with as much room as the table; new entries are 0.
+
+        Parameters
+        ----------
+        arrays : NamedTuple of ndarray
+        rows : collection of str
+            The fields whose last axis has an entry for each row of the table, a node with an action.
+        nodes : collection of str
+            The fields whose last axis has an entry for each node. Other fields stay as they are.
+        """
+        N, A = self.capacity, self.setting.n_actions
+        sizes = {**dict.fromkeys(rows, N * A), **dict.fromkeys(nodes, N)}
+        return arrays._replace(**{name: enlarged(getattr(arrays, name), size) for name, size in sizes.items()})
 
     @property
     def n_nodes(self) -> int:
