@@ -14,6 +14,6 @@ settings.load_profile("repeatable")
 @pytest.fixture
 def quick_look(monkeypatch):
     """The audit before each exploration is not what is tested: a tenth of it does."""
-    audit = importlib.import_module("anyreward.environments.audit")  # not the function of that name
+    audit = importlib.import_module("anyreward.exploring.audit")  # not the function of that name
     play = audit._play
     monkeypatch.setattr(audit, "_play", lambda probe, steps, seed: play(probe, steps // 10, seed))

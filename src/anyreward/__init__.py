@@ -25,8 +25,8 @@ from .atlas.format import load
 from .certificates.certificate import Certificate, certify
 from .data.counts import Counts
 from .data.tabular import TabularMDP
-from .environments.audit import Audit, audit
 from .environments.gymnasium import EnvironmentFailure, Gymnasium
+from .exploring.audit import Audit, audit
 from .exploring.explore import explore, identify
 from .planning import backward_induction, evaluate_policy
 from .setting import Setting

@@ -29,7 +29,7 @@ SEEDS, DELTA = 60, 0.2  # of the matrix
 @pytest.fixture(autouse=True)
 def quick_look(monkeypatch):
     """The audit before each exploration decides nothing: a few steps do."""
-    audit = importlib.import_module("anyreward.environments.audit")  # not the function of that name
+    audit = importlib.import_module("anyreward.exploring.audit")  # not the function of that name
     play = audit._play
     monkeypatch.setattr(audit, "_play", lambda probe, steps, seed: play(probe, 5, seed))
 

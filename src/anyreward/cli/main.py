@@ -402,7 +402,7 @@ def audit(
     Plays 5,000 random steps and reports the number of states and actions, initial and terminal states, the time limit, the range
     of the rewards, and tests of the assumptions that it is Markov and, with --stationary, that it does not depend on the step.
     """
-    from ..environments.audit import audit as look
+    from ..exploring.audit import audit as look
 
     report = look(
         env, horizon, stationary=stationary, seed=seed, bins=literal(bins, "--bins"), max_states=max_states, terminal=terminal,

@@ -24,17 +24,18 @@ import copy
 import hashlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from .. import kernels
+from .. import envs, kernels
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
+from ..data.tabular import TabularMDP
 from ..rewards.observed import ObservedRewards
 from ..setting import TERMINALS, Setting, shown, whole_number
 from ..words import plain
@@ -90,6 +91,26 @@ class Gymnasium:
     def __post_init__(self) -> None:
         if self.terminal is not None and self.terminal not in TERMINALS:
             raise ValueError(f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
+
+
+ADAPTER = tuple(field.name for field in fields(Gymnasium) if field.name != "env")
+
+
+def as_model(env: Any, adapter: dict[str, Any]) -> TabularMDP | Gymnasium:
+    """What users give as an environment, with the arguments that say how a Gymnasium environment is numbered (`ADAPTER`)."""
+    if isinstance(env, str) and env in envs.ENVIRONMENTS:
+        env = envs.make(env, **(adapter.pop("env_args", None) or {}))
+    given = {name: value for name, value in adapter.items() if value is not None}
+    if isinstance(env, TabularMDP):
+        for name in given:
+            raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
+        return env
+    if not isinstance(env, Gymnasium):
+        return Gymnasium(env, **given)
+    for name in given:
+        if getattr(env, name) is not None:
+            raise ValueError(f"{name} is given twice, to Gymnasium(...) and beside it: leave one out.")
+    return replace(env, **given)
 
 
 class GymnasiumEnvironment:

@@ -9,10 +9,8 @@ import inspect
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from .. import envs
 from .._files import clear_drafts, file_lock
 from ..algorithms import Explorer, make_explorer
 from ..algorithms.registry import explorer_class
@@ -20,20 +18,18 @@ from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound
 from ..data.counts import LARGEST_COUNT
 from ..data.tabular import TabularMDP
-from ..environments.audit import audit, audited_environment
 from ..environments.base import Environment
-from ..environments.gymnasium import Gymnasium
+from ..environments.gymnasium import ADAPTER, as_model
 from ..environments.tabular import TabularEnvironment
 from ..rewards.forms import Reward
 from ..setting import positive, probability, real_number, shown, whole_number
+from .audit import audit, audited_environment
 from .checkpoint import Checkpoint, call_of
 from .progress import Progress, is_shown
 from .run import Run
 
 if TYPE_CHECKING:
     import os
-
-ADAPTER = tuple(field.name for field in fields(Gymnasium) if field.name != "env")
 
 
 def explore(
@@ -126,7 +122,7 @@ def explore(
         raise ValueError(f"record is True, but {kind.__name__} plays no episodes that could be kept.")
     adapter = {name: options.pop(name) for name in ADAPTER if name in options}
     environment: Environment
-    env = named(env, adapter)
+    env = as_model(env, adapter)
     if isinstance(env, TabularMDP):
         setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states)
         if is_shown(progress):
@@ -180,23 +176,6 @@ def explore(
                 stack.enter_context(file.interruptible())
             run.go(show)
     return run.atlas()
-
-
-def named(env: Any, adapter: dict[str, Any]) -> TabularMDP | Gymnasium:
-    """What `explore` is given as its environment, with the arguments that say how a Gymnasium environment is numbered."""
-    if isinstance(env, str) and env in envs.ENVIRONMENTS:
-        env = envs.make(env, **(adapter.pop("env_args", None) or {}))
-    given = {name: value for name, value in adapter.items() if value is not None}
-    if isinstance(env, TabularMDP):
-        for name in given:
-            raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
-        return env
-    if not isinstance(env, Gymnasium):
-        return Gymnasium(env, **given)
-    for name in given:
-        if getattr(env, name) is not None:
-            raise ValueError(f"{name} is given twice, to Gymnasium(...) and beside it: leave one out.")
-    return replace(env, **given)
 
 
 def check_episodes(max_episodes: int | None, horizon: int) -> int:

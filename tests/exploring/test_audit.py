@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import anyreward as ar
-from anyreward.environments.audit import ALARM, log_likelihood_ratio
+from anyreward.exploring.audit import ALARM, log_likelihood_ratio
 
 from ..helpers.problems import newest
 from ..helpers.tabular import MASK, Tabular, texts, transitions
@@ -246,7 +246,7 @@ def test_what_it_reports_does_not_depend_on_how_fast_the_environment_is():
 
     fast, slow = (ar.audit(kind(transitions(), ends=(3,)), 6, steps=300, seed=1) for kind in (Tabular, Slow))
     assert fast._transitions == slow._transitions
-    assert "time" not in vars(importlib.import_module("anyreward.environments.audit"))
+    assert "time" not in vars(importlib.import_module("anyreward.exploring.audit"))
 
 
 @pytest.mark.slow

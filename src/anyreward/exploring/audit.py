@@ -29,13 +29,23 @@ from typing import Any
 import numpy as np
 
 from ..data.tabular import TabularMDP
-from ..exploring.forecast import episodes_for
-from ..exploring.progress import is_shown
+from ..environments.gymnasium import (
+    ADAPTER,
+    EnvironmentFailure,
+    Gymnasium,
+    GymnasiumEnvironment,
+    as_model,
+    checked_mask,
+    in_short,
+    make,
+    time_limit,
+)  # fmt: skip
+from ..environments.spaces import Binned, Indexed, described
 from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
 from ..words import console, plain, verbatim
-from .gymnasium import EnvironmentFailure, Gymnasium, GymnasiumEnvironment, checked_mask, in_short, make, time_limit
-from .spaces import Binned, Indexed, described
+from .forecast import episodes_for
+from .progress import is_shown
 
 STEPS = 5_000  # random steps of an audit
 PATIENCE = 2.0  # seconds before a message says that the environment is being audited
@@ -143,7 +153,7 @@ class Audit:
         options
             Further arguments of `explore`.
         """
-        from ..exploring.explore import explore
+        from .explore import explore
 
         model, absorbing = (self._model, ()) if self._model is not None else self._stand_in()
         atlas = explore(
@@ -228,12 +238,10 @@ def audit(
     Audit
         The findings; `print` shows them as a report, `Audit.forecast` estimates the number of episodes.
     """
-    from ..exploring.explore import ADAPTER, named
-
     for option in adapter:
         if option not in ADAPTER:
             raise ValueError(f"{shown(option)} is not an argument of audit{nearest(option, ADAPTER)}.")
-    env = named(env, adapter)
+    env = as_model(env, adapter)
     if isinstance(env, TabularMDP):
         starts = {int(s): 0 for s in np.flatnonzero(env.initial)}
         steps = (env.n_steps or DEFAULT_HORIZON) if horizon is None else horizon
