@@ -1,9 +1,13 @@
 """Importing is fast, and compiling happens once."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import anyreward
 
 HEAVY = ("numba", "llvmlite", "pyarrow", "matplotlib", "rich", "typer", "scipy", "gymnasium", "pandas")
 
@@ -52,9 +56,29 @@ def test_kernels_are_compiled_once():
 
 
 def test_names_that_are_promised():
-    import anyreward
-
     promised = "Atlas, Certificate, Counts, Explorer, Interval, Plan, RFUCRL, Setting, TabularMDP"
     promised += ", backward_induction, certify, envs, explore, load"
     assert set(promised.split(", ")) <= set(anyreward.__all__)
     assert all(hasattr(anyreward, name) for name in anyreward.__all__)
+
+
+ROOMS = (
+    "setting words _files _checks", "kernels", "data rewards", "planning", "certificates theory", "atlas", "algorithms plots",
+    "envs", "environments", "exploring", "testing experiments", "cli",
+)  # fmt: skip
+
+
+def test_no_room_imports_one_above_it():
+    """The map in CONTRIBUTING.md is true: imports lead from a room to itself or to those before it, also inside functions."""
+    package = Path(anyreward.__file__).parent
+    level = {room: i for i, rooms in enumerate(ROOMS) for room in rooms.split()}
+    wrong = []
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package).with_suffix("").parts
+        if parts == ("__init__",):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == len(parts):
+                names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+                wrong += [f"{'/'.join(parts)} imports {name}" for name in names if level.get(name, 0) > level[parts[0]]]
+    assert wrong == []

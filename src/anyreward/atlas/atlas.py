@@ -507,11 +507,11 @@ class Atlas:
         write(self, path, progress, state)
 
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
-        """Stores the recorded episodes as a Minari dataset and returns it; see `data.importers.to_minari`.
+        """Stores the recorded episodes as a Minari dataset and returns it; see `recording.to_minari`.
 
         The exploration must have been asked to `record` them.
         """
-        from ..data.importers import to_minari
+        from .recording import to_minari
 
         return to_minari(self, dataset_id, **options)
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._checks import checked_array
 from ..data.counts import COLUMNS, Counts
+from ..data.importers import minari_package
 from ..rewards.observed import ObservedRewards
 from ..setting import Setting
+
+if TYPE_CHECKING:
+    from .atlas import Atlas
 
 DAMAGED = "its recording is"  # the beginning of error messages about a damaged file
 MAX_REWARD = float(np.finfo(float).max)  # refuses infinite rewards
@@ -76,3 +81,49 @@ class Recording(NamedTuple):
         mine, theirs = again._table, paid._table
         if mine.keys() != theirs.keys() or any(not np.allclose(mine[key], theirs[key], rtol=1e-9, atol=1e-12) for key in mine):
             raise ValueError("its observed rewards do not match its recording.")
+
+
+def to_minari(atlas: Atlas, dataset_id: str, **options: Any) -> Any:
+    """Stores the recorded episodes of an atlas as a Minari dataset, and returns it.
+
+    The dataset is stored where Minari keeps its datasets. Observations are state numbers, `Discrete(n_states)`, and actions are
+    action numbers.
+
+    Parameters
+    ----------
+    atlas : Atlas
+        Explored with `record=True`.
+    dataset_id : str
+    **options
+        Passed on to `minari.create_dataset_from_buffers`.
+    """
+    if atlas.recording is None:
+        raise ValueError("this atlas has no episodes, only their counts: explore with record=True to keep them.")
+    minari = minari_package()
+    from gymnasium.spaces import Discrete
+    from minari.data_collector import EpisodeBuffer
+
+    setting, buffers = atlas.counts.setting, []
+    rows = zip(*atlas.recording, strict=True)
+    for b, (states, actions, rewards, n, terminated) in enumerate(rows):
+        ends = np.arange(n) == n - 1
+        buffers.append(
+            EpisodeBuffer(
+                id=b,
+                observations=(states[: n + 1] % setting.n_states).astype(np.int64).tolist(),
+                actions=actions[:n].astype(np.int64).tolist(),
+                rewards=rewards[:n].tolist(),
+                terminations=(ends & bool(terminated)).tolist(),
+                truncations=(ends & (not terminated)).tolist(),
+            )
+        )
+    about = {
+        "observation_space": Discrete(setting.n_states),
+        "action_space": Discrete(setting.n_actions),
+        "algorithm_name": f"anyreward {atlas.source.get('algorithm', '')}".strip(),
+        "description": f"Reward-free exploration of {atlas.source.get('env', 'an environment')}; {atlas.certificate}",
+        "data_format": "arrow",
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Minari warns that no author is named
+        return minari.create_dataset_from_buffers(dataset_id, buffers, **{**about, **options})

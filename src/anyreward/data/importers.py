@@ -1,6 +1,6 @@
-"""Counts from data that somebody else collected, and recorded episodes as a Minari dataset.
+"""Counts from data that somebody else collected: episodes, data frames, Minari datasets.
 
-Use `Counts.from_episodes`, `Counts.from_dataframe`, `Counts.from_minari` and `Atlas.to_minari`; the functions here do their work.
+Use `Counts.from_episodes`, `Counts.from_dataframe` and `Counts.from_minari`; the functions here do their work.
 
 **Which data can be certified.** A certificate is valid if the counts contain every transition that was collected, and each action
 was chosen by a rule that knew only the past. Allowed are therefore: all episodes of a run, or its first episodes up to some
@@ -15,16 +15,14 @@ started again. The library cannot detect any of this in the numbers: only you ca
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..environments.spaces import Bins, codec
 from ..setting import Setting, shown, whole_number
+from .spaces import Bins, codec
 
 if TYPE_CHECKING:
-    from ..atlas.atlas import Atlas
     from .counts import Counts
 
 
@@ -97,7 +95,7 @@ def counts_from_minari(
     H = whole_number(horizon, "horizon")
     if isinstance(dataset, str):
         try:
-            dataset = _minari().load_dataset(dataset)
+            dataset = minari_package().load_dataset(dataset)
         except (FileNotFoundError, OSError, ValueError) as problem:
             raise ValueError(f"the dataset {shown(dataset)} cannot be loaded: {' '.join(str(problem).split())[:200]}.") from None
     if not hasattr(dataset, "iterate_episodes"):
@@ -130,53 +128,7 @@ def counts_from_minari(
     return Counts.from_episodes(states, played, setting)
 
 
-def to_minari(atlas: Atlas, dataset_id: str, **options: Any) -> Any:
-    """Stores the recorded episodes of an atlas as a Minari dataset, and returns it.
-
-    The dataset is stored where Minari keeps its datasets. Observations are state numbers, `Discrete(n_states)`, and actions are
-    action numbers.
-
-    Parameters
-    ----------
-    atlas : Atlas
-        Explored with `record=True`.
-    dataset_id : str
-    **options
-        Passed on to `minari.create_dataset_from_buffers`.
-    """
-    if atlas.recording is None:
-        raise ValueError("this atlas has no episodes, only their counts: explore with record=True to keep them.")
-    minari = _minari()
-    from gymnasium.spaces import Discrete
-    from minari.data_collector import EpisodeBuffer
-
-    setting, buffers = atlas.counts.setting, []
-    rows = zip(*atlas.recording, strict=True)
-    for b, (states, actions, rewards, n, terminated) in enumerate(rows):
-        ends = np.arange(n) == n - 1
-        buffers.append(
-            EpisodeBuffer(
-                id=b,
-                observations=(states[: n + 1] % setting.n_states).astype(np.int64).tolist(),
-                actions=actions[:n].astype(np.int64).tolist(),
-                rewards=rewards[:n].tolist(),
-                terminations=(ends & bool(terminated)).tolist(),
-                truncations=(ends & (not terminated)).tolist(),
-            )
-        )
-    about = {
-        "observation_space": Discrete(setting.n_states),
-        "action_space": Discrete(setting.n_actions),
-        "algorithm_name": f"anyreward {atlas.source.get('algorithm', '')}".strip(),
-        "description": f"Reward-free exploration of {atlas.source.get('env', 'an environment')}; {atlas.certificate}",
-        "data_format": "arrow",
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Minari warns that no author is named
-        return minari.create_dataset_from_buffers(dataset_id, buffers, **{**about, **options})
-
-
-def _minari() -> Any:
+def minari_package() -> Any:
     """The `minari` package. Raises if it is not installed."""
     try:
         import minari

@@ -35,12 +35,12 @@ from .. import envs, kernels
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
+from ..data.spaces import Binned, Bins, Codec, Indexed, checked_size, codec
 from ..data.tabular import TabularMDP
 from ..rewards.observed import ObservedRewards
 from ..setting import TERMINALS, Setting, shown, whole_number
 from ..words import plain
 from .calls import Calls
-from .spaces import Binned, Bins, Codec, Indexed, checked_size, codec
 
 BLOCK = 32  # episodes between two seeds
 
@@ -438,7 +438,7 @@ class GymnasiumEnvironment:
     @property
     def labels(self) -> list[str] | None:
         """What the states are, where their numbers do not say it: observations in the order in which they appeared."""
-        from .spaces import label
+        from ..data.spaces import label
 
         return [label(v) for v in self.observations.values] if isinstance(self.observations, Indexed) else None
 

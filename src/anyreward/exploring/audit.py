@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.spaces import Binned, Indexed, described
 from ..data.tabular import TabularMDP
 from ..environments.gymnasium import (
     ADAPTER,
@@ -40,7 +41,6 @@ from ..environments.gymnasium import (
     make,
     time_limit,
 )  # fmt: skip
-from ..environments.spaces import Binned, Indexed, described
 from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
 from ..words import console, plain, verbatim

@@ -6,7 +6,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreward.environments.spaces import Binned, Indexed, codec
+from anyreward.data.spaces import Binned, Indexed, codec
 
 SIZES = st.integers(1, 4)
 
