@@ -18,6 +18,7 @@ name                class                     what it is
 `ucrl2`             `UCRL2`                   regret, L1 balls (Jaksch et al. 2010)
 `kl-ucrl`           `KLUCRL`                  regret, KL balls (Filippi et al. 2010)
 `opt-qlearning`     `OptimisticQLearning`     regret, without a model (Jin et al. 2018)
+`mbie-eb`           `MBIEEB`                  PAC-MDP, one bonus for V* (Strehl & Littman 2008)
 `regret-uniform`    `RegretUniform`           from regret to a policy: one of those played (Jin et al. 2018)
 `regret-instances`  `RegretInstances`         from regret to a policy: the best of several runs (Kaufmann et al. 2021)
 ==================  ========================  ============================================================================
