@@ -1,15 +1,21 @@
 """The loops of the rivals on their own: the L1 ball, what a row adds, and the pass over all rows."""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 import anyreward as ar
+from anyreward import testing
 from anyreward.algorithms import BPIUCBVI, EULER, UCBVI, EvenDar, Fiechter, RFExpress
+from anyreward.algorithms.explorer import IndexExplorer, RewardedExplorer
+from anyreward.algorithms.optimistic import OptimisticExplorer
+from anyreward.environments.tabular import play
 from anyreward.kernels import optimism
 from anyreward.kernels.ball import gap_l1
+from anyreward.kernels.formulas import Ahead, Row
 
 from ..helpers import rivals as slow
 
@@ -155,3 +161,48 @@ def test_a_deterministic_law_has_no_variance(name, stationary):
     }[name]()
     assert right[0, 0, 0] < H - 0.1  # below the cap, where variances would show
     np.testing.assert_allclose(explorer.index, right, rtol=1e-9, atol=0)
+
+
+def formulas(value: float) -> type:
+    """Named tuples of formulas that differ in nothing but a number inside one of them."""
+
+    class SameName(NamedTuple):
+        H: float
+
+        def bonus(self, n: float) -> tuple[float, float]:
+            return 0.0, 0.0
+
+        def blank(self, h: int, r: float) -> tuple[float, float, float]:
+            return value, 0.0, 0.0
+
+        def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
+            return value + r, 0.0, 0.0
+
+    return SameName
+
+
+@pytest.mark.slow
+def test_formulas_of_the_same_name_are_not_confused():
+    """Numba names code after the names of types: without names that differ, the second would run the formulas of the first."""
+
+    class Constant(OptimisticExplorer, RewardedExplorer):
+        kind: Any = None
+
+        def rule(self) -> Any:
+            return self.kind(3.0)
+
+    setting, reward = ar.Setting(n_states=2, n_actions=2, horizon=2, initial_state=0), np.zeros((2, 2))
+    for value in (1.0, 2.0):
+        explorer = type("Constant", (Constant,), {"kind": formulas(value)})(setting, reward)
+        explorer.tell([0, 1, 1], [0, 1])
+        assert explorer.index[0].tolist() == [[value, value]] * 2
+        play(explorer, ar.TabularMDP(np.full((2, 2, 2), 0.5)), np.random.default_rng(0), 5)
+        assert explorer.index.min() == explorer.index.max() == value
+
+
+def test_formulas_in_this_package_have_names_of_their_own():
+    for name, kind in ar.ALGORITHMS.items():
+        if issubclass(kind, IndexExplorer):
+            explorer = testing.made(kind, testing.SETTINGS["step-dependent"])
+            explorer.kernel("run")
+            assert type(explorer.formulas).__name__.endswith(type(explorer.formulas).__module__.replace(".", "_")), name

@@ -55,7 +55,7 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 # The order of tables and legends: by what the algorithms are for, the paper's and ours first.
-_GOALS = ("reward-free", "best policy", "regret", "generative", "baseline")
+_GOALS = ("reward-free", "best policy", "regret", "PAC-MDP", "generative", "baseline")
 _FIRST = ("rf-trajectory", "rf-ucrl", "bpi-ucrl")
 
 
@@ -65,6 +65,7 @@ def _place(goal: str) -> tuple[int, str]:
 
 for _name in sorted(ALGORITHMS, key=lambda name: (name not in _FIRST, *_place(ALGORITHMS[name].goal), name)):
     ALGORITHMS[_name] = ALGORITHMS.pop(_name)
+globals().update({kind.__name__: kind for kind in ALGORITHMS.values()})  # those that are not named above, too
 
 __all__ = [
     "ALGORITHMS",

@@ -57,7 +57,7 @@ class Explorer(ABC):
     """
 
     name: ClassVar[str] = ""  # under which it is registered
-    goal: ClassVar[str] = "reward-free"  # or "best policy", "regret", "generative", "baseline"
+    goal: ClassVar[str] = "reward-free"  # or "best policy", "regret", "PAC-MDP", "generative", "baseline"
     guarantee: ClassVar[str] = "every plan epsilon-optimal once its counts are certified"
     status: ClassVar[str] = "certified"  # how far its guarantee goes: certified, proved, on trust, none
     reference: ClassVar[str] = ""

@@ -52,6 +52,7 @@ GROUPS = {
     "baseline": "tab:gray",
     "best policy": "tab:green",
     "regret": "tab:red",
+    "PAC-MDP": "tab:orange",
 }
 
 
@@ -294,8 +295,8 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
         axis.set(xscale="log", yscale="log", xlabel="episodes", title=f"Value error for {text}")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("|V̂* − V*| at the start, mean and 95% band")
-    axes[1].legend(
-        loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, title="blue: reward-free\ngreen: one policy\nred: regret"
-    )
+    colours = {goal: GROUPS[goal].removeprefix("tab:") for goal in GROUPS if goal in used}
+    key = "\n".join(f"{colour}: {goal}" for goal, colour in colours.items())
+    axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, title=key)
     figure.suptitle(title)
     save_figure(path, figure)

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import os
+import re
 import stat
 import tempfile
 import warnings
@@ -184,17 +186,36 @@ def method(name: str, default: Any = None) -> Any:
 
 
 def fitting(dispatcher: Any, constants: Any) -> Any:
-    """A kernel for constants with formulas. Formulas that are not of this package get a compiled copy of their own.
+    """A kernel for a named tuple of constants whose methods are formulas, which are compiled into it.
 
-    It is not cached on disk, where the folder is named after the files of this package: other files may change without its
-    noticing. And it is not shared: Numba takes named tuples for the same whose names and fields are the same, whatever their
-    methods are. (So the names of those in this package differ.)
+    Formulas that are not of this package get a compiled copy of the kernel that is not cached on disk: the folder of the cache is
+    named after the files of this package, so a change of other files would not be noticed.
     """
-    ours = type(constants).__module__.split(".")[0] == __name__.split(".")[0]
-    return dispatcher if ours else _copy_for(dispatcher, type(constants))
+    kind = type(constants)
+    _make_distinct(kind)
+    return dispatcher if _is_of_this_package(kind) else _copy_for(dispatcher, kind)
+
+
+def _is_of_this_package(kind: type) -> bool:
+    return kind.__module__.split(".")[0] == __name__.split(".")[0]
+
+
+@functools.cache
+def _make_distinct(kind: type) -> None:
+    """Gives a class of formulas a name that no other class has.
+
+    Numba names compiled code after the *names* of the types that it is compiled for. With two classes of the same name and the
+    same fields, the code of the one would be run for the other. Where the class is found, its qualified name, stays as it is.
+    """
+    where = re.sub(r"\W", "_", kind.__module__)
+    number = "" if _is_of_this_package(kind) else f"_{next(_numbers)}"  # a notebook may define a class again and again
+    kind.__name__ = f"{kind.__name__}_of_{where}{number}"
 
 
 @functools.cache
 def _copy_for(dispatcher: Any, _: type) -> Any:
     options = {name: value for name, value in dispatcher.targetoptions.items() if name in INLINED}
     return numba.njit(error_model="numpy", **options)(dispatcher.py_func)
+
+
+_numbers = itertools.count()
