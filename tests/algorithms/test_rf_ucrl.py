@@ -136,14 +136,14 @@ def test_the_compiled_loop_decides_as_ask_and_tell(replan, clip, stationary, ran
     options = {"delta": 0.3, "clip": clip, "replan": replan, "bounds": "paper", "seed": 11}
     mdp = random_mdp(5, 3, seed=2, H=None if stationary else 4, random_start=random_start)
     atlas = ar.explore(mdp, 4, algorithm="rf-ucrl", max_episodes=700, stationary=stationary, **options)
-    explorer = ar.RFUCRL(mdp.setting(4, stationary=stationary), bounds="paper", **options)
+    explorer = ar.RFUCRL(mdp.setting(4, stationary=stationary), **options)
     rng = np.random.default_rng(11)
     for _ in range(700):
         explorer.tell(*mdp.rollout(explorer.ask(), seed=rng))
     assert rows(explorer.counts) == rows(atlas.counts)
     assert explorer.error_bound == atlas.error_bound
 
-    compiled = ar.RFUCRL(mdp.setting(4, stationary=stationary), bounds="paper", **options)
+    compiled = ar.RFUCRL(mdp.setting(4, stationary=stationary), **options)
     rng = np.random.default_rng(11)
     while compiled.episodes < 700:
         play_model(compiled, mdp, rng, 700 - compiled.episodes, goal=-1.0)
