@@ -374,6 +374,13 @@ def gymnasium_overhead(episodes: int = 3_000, rounds: int = 3) -> tuple[float, f
     return best_alone, best_explored
 
 
+def algorithms_of(checkout: Path) -> list[str]:
+    """The names of the algorithms that a checkout has."""
+    code = "import anyreward, json; print(json.dumps(list(anyreward.ALGORITHMS)))"
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
+    return json.loads(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
+
+
 def verdict(met: bool) -> str:
     return "[green]met[/]" if met else "[red]missed[/]"
 
@@ -396,6 +403,9 @@ def main() -> int:
         if unknown:
             parser.error(f"there is no line {', '.join(unknown)}: there are {'; '.join(line.name for line in todo)}")
         todo = [line for line in todo if line.name in names]
+    if arguments.against is not None:  # what is new here has nothing to be compared with
+        known = algorithms_of(arguments.against)
+        todo = [line for line in todo if line.options["algorithm"] in known]
     after = Checkout(HERE.parents[1])
     before = None if arguments.against is None else Checkout(arguments.against)
     times, times_before = measure(todo, after, before, arguments.rounds, arguments.seconds)
