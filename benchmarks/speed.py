@@ -67,6 +67,7 @@ def lines() -> list[Line]:
     asked: dict[str, dict[str, Any]] = {
         "rf-ucrl": {"pure": 6.0, "episodes": 2_000_000},
         "bpi-ucrl": {"plain": ("bpi-ucrl", 500.0)},
+        "generative": {"episodes": 500_000},  # all draws between two looks at once: a short run consists of looks
     }
     found = []
     for name, kind in ar.ALGORITHMS.items():  # those that divide a budget among parts take long to begin

@@ -46,7 +46,6 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
     goal = "regret"
     proved = True
     handles_masks = True
-    per_call: ClassVar[int] = 1_000
     norm_l1: ClassVar[bool] = False  # the balls are those of the L1 norm, and not of KL
 
     def __init__(self, setting: Setting, reward: Reward = None, *, scale: float = 1.0, **options: Any) -> None:

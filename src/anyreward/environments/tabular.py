@@ -47,7 +47,7 @@ def _learning(request: Learning, mdp: TabularMDP, rng: np.random.Generator) -> t
     explorer, written = request.explorer, request.episodes if request.written else 0
     counts, setting = explorer.counts, explorer.setting
     H, S = setting.horizon, setting.n_outcomes
-    states, actions = np.empty((written, H + 1), np.int64), np.empty((max(1, written), H), np.int64)
+    states, actions = np.empty((written, H + 1), np.int64), np.empty((max(1, written), H), np.uint32)
     policies = np.empty((written if request.written == "policies" else 0, H, S), np.int32)
     nodes, payments = np.empty(H + 1, np.uint32), np.empty(H)
     done = 0
@@ -61,7 +61,8 @@ def _learning(request: Learning, mdp: TabularMDP, rng: np.random.Generator) -> t
         )  # fmt: skip
         counts.book_if_due()
         if done == request.episodes or not written:
-            return (states, actions, policies)[: 3 if request.written == "policies" else 2] if written else ()
+            outcome = states, actions.astype(np.int64), policies
+            return outcome[: 3 if request.written == "policies" else 2] if written else ()
 
 
 class TabularEnvironment:
