@@ -13,7 +13,7 @@ from anyreward.algorithms import BPIUCBVI, EULER, UCBVI, EvenDar, Fiechter, RFEx
 from anyreward.algorithms.explorer import IndexExplorer, RewardedExplorer
 from anyreward.algorithms.optimistic import OptimisticExplorer
 from anyreward.environments.tabular import play
-from anyreward.kernels import optimism
+from anyreward.kernels import compiled, optimism
 from anyreward.kernels.ball import gap_l1
 from anyreward.kernels.formulas import Ahead, Row
 
@@ -182,8 +182,13 @@ def formulas(value: float) -> type:
 
 
 @pytest.mark.slow
-def test_formulas_of_the_same_name_are_not_confused():
-    """Numba names code after the names of types: without names that differ, the second would run the formulas of the first."""
+def test_formulas_of_the_same_name_are_not_confused(monkeypatch):
+    """Numba names code after the names of types: without names that differ, the second would run the formulas of the first.
+
+    In kernels that both share, as the algorithms of this package do.
+    """
+    copy_for = compiled._copy_for
+    monkeypatch.setattr(compiled, "_copy_for", lambda dispatcher, _: copy_for(dispatcher, object))
 
     class Constant(OptimisticExplorer, RewardedExplorer):
         kind: Any = None
