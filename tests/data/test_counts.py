@@ -203,3 +203,23 @@ def test_no_episodes():
     assert rows(counts) == set()
     assert (counts.episodes, counts.transitions, counts.visited_pairs) == (0, 0, 0)
     assert counts.n().sum() == 0
+
+
+def test_a_revision_changes_with_everything_that_a_bound_depends_on():
+    """Explorers keep bounds for a revision: one that stayed the same would leave them stale."""
+    setting = ar.Setting(n_states=2, n_actions=2, horizon=2, initial_state=0, hidden_masks=True)
+    counts, seen = ar.Counts(setting), []
+
+    def is_new():
+        seen.append(counts.revision)
+        return len(set(seen)) == len(seen)
+
+    assert is_new()
+    counts.declare_illegal(0, [1])
+    assert is_new()
+    counts.declare_illegal(1, [])
+    assert is_new()
+    counts.add_episodes(*counts.checked([0, 1, 1], [0, 0]))
+    assert is_new()
+    counts.add_flows(np.array([[0, 0, 0, 1, 3]]))  # without a start, so the number of episodes stays the same
+    assert is_new()

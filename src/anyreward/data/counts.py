@@ -70,7 +70,7 @@ class Counts:
         self._booked_at = 0  # the number of episodes when the predictions were last renewed
         self.runs = 1
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
-        self._declaration_count = 0  # increases with each declaration
+        self._changes = 0  # increases with each declaration
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         self.table: Table = kernels.table.Table(
@@ -171,7 +171,7 @@ class Counts:
         met = self.table.node_of[:, states].any() or not self.setting.hidden_masks
         self.outdating_declarations += bool(met and (self._marks()[states] != row).any())
         self._marks()[states] = row
-        self._declaration_count += 1
+        self._changes += 1
 
     def _check_state(self, s: int, row: np.ndarray) -> None:
         """Raises if an observed transition from state s contradicts the marks (A,) of its state-action pairs."""
@@ -393,6 +393,7 @@ class Counts:
 
     def add_flows(self, flows: np.ndarray, chunk: int = 1024) -> None:
         """Adds rows of (h, s, a, next, count), (M, 5)."""
+        self._changes += 1
         for i in range(0, len(flows), chunk):
             part = np.ascontiguousarray(flows[i : i + chunk].T)
             self.reserve(len(part[0]))
@@ -471,7 +472,7 @@ class Counts:
     @property
     def revision(self) -> tuple[int, int]:
         """A value that changes whenever these counts do, by episodes or by declarations: a key for results computed from them."""
-        return self.episodes, self._declaration_count
+        return self.episodes, self._changes
 
     @property
     def transitions(self) -> int:
@@ -621,7 +622,7 @@ class Counts:
         if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
             raise ValueError("its declarations about state-action pairs are damaged.")
         before[:] = marks
-        self._declaration_count += 1
+        self._changes += 1
 
     @property
     def declared(self) -> tuple[str, ...]:
@@ -653,10 +654,10 @@ class Counts:
         twin.table = self.table._replace(**{k: v.copy() for k, v in self.table._asdict().items()})
         twin._pool = None if self._pool is None else self._pool.copy()
         twin._booked_at = self._booked_at
-        twin.runs, twin.outdating_declarations, twin._declaration_count = (
+        twin.runs, twin.outdating_declarations, twin._changes = (
             self.runs,
             self.outdating_declarations,
-            self._declaration_count,
+            self._changes,
         )
         return twin
 
