@@ -64,7 +64,7 @@ def test_names_that_are_promised():
 
 ROOMS = (
     "setting words _files _checks", "kernels", "data rewards", "planning", "certificates theory", "atlas", "algorithms plots",
-    "envs", "environments", "exploring", "testing experiments", "cli",
+    "envs", "environments", "exploring", "testing experiments", "cli __main__",
 )  # fmt: skip
 
 
