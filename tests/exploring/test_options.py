@@ -133,3 +133,15 @@ def test_masks_that_the_environment_contradicts_are_refused():
     quiet = Tabular(transitions(S, A))  # says nothing, and is never asked for what is known to be illegal
     counts = ar.explore(quiet, H, max_episodes=50, action_masks=MASK).counts
     assert not counts.n()[:, ~MASK].any()
+
+
+@pytest.mark.parametrize("clip", [{0}, "no", 2, None, [True]])
+def test_clip_is_true_or_false(clip):
+    """A set or a text was taken for true, and could not be compared with other options later."""
+    for make in (
+        lambda: ar.RFUCRL(SETTING, clip=clip),
+        lambda: ar.RFUCRL(SETTING, bounds="paper", clip=clip),
+        lambda: ar.certify(ar.Counts(SETTING), bounds="paper", clip=clip),
+    ):
+        with pytest.raises(ValueError, match="clip is .*: it has to be True or False"):
+            make()

@@ -15,12 +15,12 @@ second is taken on trust. No discount.
 
 from __future__ import annotations
 
-from math import e, inf, log, sqrt
+from math import inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.formulas import Ahead, Row, mean, mean_and_variance
+from ..kernels.formulas import EIGHT_E, Ahead, Row, mean, mean_and_variance
 from .explorer import RewardedExplorer
 from .optimistic import OptimisticExplorer
 from .registry import register
@@ -35,7 +35,7 @@ class BPIUCBVIIndex(NamedTuple):
     H: float
 
     def bonus(self, n: float) -> tuple[float, float]:
-        growth = log(8.0 * e * (n + 1.0))
+        growth = log(EIGHT_E * (n + 1.0))
         beta, beta_star = self.log_laws + self.S * growth, self.log_laws + growth
         return self.scale * self.H * self.H * beta / n, self.scale * sqrt(beta_star / n)
 

@@ -27,7 +27,7 @@ from ..certificates.bounds import Bound, PaperBound, as_bound
 from ..certificates.certificate import Certificate, certificate_of
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..setting import Setting, probability, real_number, shown, whole_number
+from ..setting import Setting, boolean, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -87,11 +87,11 @@ class Explorer(ABC):
             raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
         if setting.discount != 1.0 and not self.supports_discount:
             raise ValueError(f"discount is {setting.discount:g}: {type(self).__name__} is for problems without a discount.")
-        self.setting, self.delta, self.clip = setting, probability(delta, "delta"), clip
+        self.setting, self.delta, self.clip = setting, probability(delta, "delta"), boolean(clip, "clip")
         options: dict[str, Any] = {"max_successors": max_successors, "transfer": transfer}
         if bounds == PaperBound.name:
-            options["clip"] = clip
-        elif not clip and not self.clips:
+            options["clip"] = self.clip
+        elif not self.clip and not self.clips:
             raise ValueError(f"clip is False, but neither {type(self).__name__} nor its bounds clip anything: leave it out.")
         if transfer and setting.stationary:
             raise ValueError("transfer is between steps: a stationary setting has none to transfer from. Leave it out.")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import e, inf, log, sqrt
 from typing import NamedTuple
 
-from ..kernels.formulas import Ahead, Row, mean
+from ..kernels.formulas import EIGHT_E, Ahead, Row, mean
 from .optimistic import OptimisticExplorer
 from .registry import register
 
@@ -31,7 +31,7 @@ class RFExpressIndex(NamedTuple):
     H: float
 
     def bonus(self, n: float) -> tuple[float, float]:
-        beta = self.log_laws + self.S * log(8.0 * e * (n + 1.0))
+        beta = self.log_laws + self.S * log(EIGHT_E * (n + 1.0))
         return self.scale * 15.0 * self.H * self.H * beta / n, 0.0
 
     def blank(self, h: int, r: float) -> tuple[float, float, float]:

@@ -87,6 +87,9 @@ class PaperBound:
     name: ClassVar[str] = "paper"
     clip: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clip", boolean(self.clip, "clip"))
+
     def __call__(self, counts: Counts, delta: float) -> float:
         """The error bound Phi."""
         value = ErrorIndex(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()

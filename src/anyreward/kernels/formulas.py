@@ -34,6 +34,9 @@ def beta(n: float, m: float, level: float) -> float:
     return level + m * log(max(1.0, m + n))
 
 
+EIGHT_E = 21.746254627672363  # 8 e, rounded up: in the thresholds of Ménard et al. (2021)
+
+
 class Row(NamedTuple):
     """What a formula gets to see of a state-action pair with data."""
 
