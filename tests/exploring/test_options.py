@@ -143,5 +143,5 @@ def test_clip_is_true_or_false(clip):
         lambda: ar.RFUCRL(SETTING, bounds="paper", clip=clip),
         lambda: ar.certify(ar.Counts(SETTING), bounds="paper", clip=clip),
     ):
-        with pytest.raises(ValueError, match="clip is .*: it has to be True or False"):
+        with pytest.raises(ValueError, match=r"clip is .*: it has to be True or False"):
             make()
