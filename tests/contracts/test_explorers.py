@@ -8,8 +8,14 @@ from anyreward import testing
 
 from ..helpers.problems import rows
 
+SLOW = (
+    testing.claims_nothing_false,
+    testing.runs_in_explore,
+    testing.resumes_on_a_model,
+    testing.decides_on_a_model_as_with_ask_and_tell,
+)
 CASES = [
-    pytest.param(kind, check, setting, id=f"{name}-{check.__name__}-{where}")
+    pytest.param(kind, check, setting, id=f"{name}-{check.__name__}-{where}", marks=[pytest.mark.slow] * (check in SLOW))
     for name, kind in ar.ALGORITHMS.items()
     for check, setting in testing.cases(kind)
     for where in [next(key for key, it in testing.SETTINGS.items() if it is setting)]
@@ -29,6 +35,7 @@ class Shuffle(ar.Explorer):
         return rng.integers(0, self.setting.n_actions, (self.setting.horizon, self.setting.n_states))
 
 
+@pytest.mark.slow
 def test_an_explorer_of_your_own():
     testing.check_explorer(Shuffle)
     mdp = ar.envs.double_chain(length=3)
@@ -111,6 +118,7 @@ class Careless(Shuffle):
             super().tell(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "broken"),
     [
