@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from .algorithms import Explorer, make_explorer
+from .algorithms.registry import explorer_class
 from .atlas.format import load
 from .certificates.certificate import certify
 from .data.tabular import TabularMDP
@@ -71,7 +72,7 @@ def check_explorer(kind: Kind) -> None:
 
 def cases(kind: Kind) -> list[tuple[Check, Setting]]:
     """All pairs (check, setting) that concern an algorithm, for `pytest.mark.parametrize`."""
-    settings = settings_of(kind)
+    settings = settings_of(explorer_class(kind))
     found = [(check, setting) for check in EVERYWHERE for setting in settings]
     found += [(check, settings[i % len(settings)]) for i, check in enumerate(bad_episodes())]
     found += [(check, setting) for check in IN_ONE_SETTING for setting in settings[:1]]
@@ -85,7 +86,7 @@ def settings_of(kind: Kind) -> list[Setting]:
 
 def made(kind: Kind, setting: Setting, **options: Any) -> Explorer:
     """An explorer with a reward and a budget if it needs them."""
-    return make_explorer(kind, setting, own_reward=reward_of(kind, setting), max_episodes=BUDGET, **options)
+    return make_explorer(kind, setting, options, own_reward=reward_of(kind, setting), max_episodes=BUDGET)
 
 
 def reward_of(kind: Kind, setting: Setting) -> np.ndarray | None:
@@ -384,7 +385,8 @@ def claims_nothing_false(kind: Kind, setting: Setting) -> None:
     for seed in range(runs):
         rng, false = np.random.default_rng([seed, 17]), False
         mdp = TabularMDP(rng.dirichlet(np.ones(S), (S, A)), initial=0, reward=rng.random((S, A)))
-        explorer = make_explorer(kind, mdp.setting(H), own_reward=mdp.reward, max_episodes=160, delta=delta, seed=seed)
+        options = {"delta": delta, "seed": seed}
+        explorer = make_explorer(kind, mdp.setting(H), options, own_reward=mdp.reward, max_episodes=160)
         for until in (3, 10, 40, 160):
             played(explorer, mdp, until, rng)
             own = explorer.own_epsilon

@@ -145,3 +145,10 @@ def test_clip_is_true_or_false(clip):
     ):
         with pytest.raises(ValueError, match=r"clip is .*: it has to be True or False"):
             make()
+
+
+@pytest.mark.parametrize("name", ["own_reward", "also", "setting", "options"])
+def test_names_inside_the_library_are_no_options(name):
+    """They are refused like any other name that is no option, not taken for arguments of the function that makes explorers."""
+    with pytest.raises(ValueError, match=f"'{name}' is not an option of|an option does not suit"):
+        ar.explore(ar.envs.double_chain(3), 2, max_episodes=2, **{name: 1})

@@ -93,7 +93,7 @@ REWARD = np.array([0.0, 0.3, 1.0])
 
 
 def some(name: str, setting: ar.Setting, **options: Any) -> Any:
-    return make_explorer(name, setting, own_reward=REWARD, max_episodes=60, **options)
+    return make_explorer(name, setting, options, own_reward=REWARD, max_episodes=60)
 
 
 def told(explorer: Any, episodes: int = 60) -> Any:

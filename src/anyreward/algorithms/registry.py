@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..rewards.forms import Reward
@@ -50,12 +50,12 @@ def option_names(kind: type[Explorer]) -> set[str]:
 def make_explorer(
     algorithm: str | type[Explorer],
     setting: Setting,
+    options: Mapping[str, Any] | None = None,
     *,
     own_reward: Reward = None,
     max_episodes: int | None = None,
     epsilon: float | None = None,
     also: Iterable[str] = (),
-    **options: Any,
 ) -> Explorer:
     """An explorer of a setting.
 
@@ -63,6 +63,8 @@ def make_explorer(
     ----------
     algorithm
         A name from `ALGORITHMS`, or a subclass of `Explorer`.
+    options
+        Options of the algorithm and of its bounds, among them delta, bounds and seed. One that it does not have is refused.
     own_reward
         The environment's own reward, for algorithms that need one and are given no other (`reward`).
     max_episodes
@@ -71,10 +73,8 @@ def make_explorer(
         The target, if there is one: some algorithms have options that depend on it.
     also
         Names that the caller knows beside these options, to be suggested where an option is misspelt.
-    options
-        Options of the algorithm and of its bounds, among them delta, bounds and seed. One that it does not have is refused.
     """
-    kind = explorer_class(algorithm)
+    kind, options = explorer_class(algorithm), dict(options or {})
     if kind.needs_reward and own_reward is not None:
         options = {"reward": own_reward, **options}
     if kind.needs_reward and "reward" not in options and "rewards" not in options:

@@ -123,7 +123,7 @@ def one_run(
 
     def make(budget: int) -> Any:
         given = {"delta": delta, "seed": seed, **options}
-        return make_explorer(name, setting, own_reward=mdp.reward, max_episodes=budget, **given)
+        return make_explorer(name, setting, given, own_reward=mdp.reward, max_episodes=budget)
 
     def explored(explorer: Any, rng: np.random.Generator, end: int) -> float:
         start = time.process_time()

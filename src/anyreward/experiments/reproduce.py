@@ -167,7 +167,7 @@ def explorer_of(agent: str, counts: str, mdp: TabularMDP, seed: int, published: 
     if published and "rewards" in given:
         given["rewards"] = "known"
     setting = mdp.setting(H, discount_of(published), stationary=counts == "pooled")
-    return make_explorer(kind, setting, own_reward=mdp.reward, delta=DELTA, seed=seed, **given)
+    return make_explorer(kind, setting, {"delta": DELTA, "seed": seed, **given}, own_reward=mdp.reward)
 
 
 def play_until(explorer: Any, mdp: TabularMDP, rng: np.random.Generator, end: int, goal: float = -1.0) -> bool:

@@ -223,7 +223,8 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
 
 def _check_explorer(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
     """Make an explorer as a cell will, so that parameters that it refuses are reported before anything runs."""
-    given = {key: choice[key] for key in ("delta", "bounds", "max_episodes", "epsilon") if key in choice} | options
+    given = {key: choice[key] for key in ("delta", "bounds") if key in choice} | options
+    stops: dict[str, Any] = {key: choice.get(key) for key in ("max_episodes", "epsilon")}
     try:
         setting = mdp.setting(
             choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
@@ -231,7 +232,7 @@ def _check_explorer(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[s
         entries = setting.layers * setting.n_outcomes * setting.n_actions
         if max(entries, setting.horizon) > MAX_ENTRIES:
             raise ValueError(f"a horizon of {setting.horizon} with {setting.n_states} states is too large for a sweep.")
-        make_explorer(kind, setting, own_reward=mdp.reward, **given)
+        make_explorer(kind, setting, given, own_reward=mdp.reward, **stops)
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as problem:
         raise ValueError(f"{entry[:100]} cannot be run with {json.dumps(choice, sort_keys=True)}: {problem}") from None
 

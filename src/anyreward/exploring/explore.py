@@ -141,11 +141,11 @@ def explore(
     explorer = make_explorer(
         kind,
         environment.setting,
+        {"delta": delta, "bounds": bounds, "seed": seed, **options},
         own_reward=env.reward if isinstance(env, TabularMDP) else None,
         max_episodes=max_episodes,
         epsilon=epsilon,
         also=inspect.signature(explore).parameters,
-        **{"delta": delta, "bounds": bounds, "seed": seed, **options},
     )
     masked = environment.setting.hidden_masks or environment.setting.illegal_actions
     if stop == "own" and not kind.handles_masks and masked:
