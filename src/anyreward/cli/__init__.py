@@ -1,6 +1,10 @@
-"""The command line of anyreward: each command parses its options, calls one function of the library, and prints the result."""
+"""The command line of anyreward, one file a command: it parses options, calls one function of the library, prints the result.
 
-from . import experiments
-from .main import app
+The order of the imports is the order of the commands in `anyreward --help`.
+"""
 
-__all__ = ["app", "experiments"]
+# ruff: noqa: I001
+from .app import app
+from . import explore, info, plan, audit, merge, algorithms, experiments
+
+__all__ = ["algorithms", "app", "audit", "experiments", "explore", "info", "merge", "plan"]

@@ -12,7 +12,7 @@ import typer
 
 from ..setting import shown
 from ..words import console, plain, verbatim
-from .main import (
+from .app import (
     FAILED,
     INTERRUPTED,
     AsJson,

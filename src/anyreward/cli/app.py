@@ -1,0 +1,219 @@
+"""What all commands share: the application, options that several commands have, errors, and printing.
+
+Exit codes: 0 the command did what was asked; 2 an argument or a file is wrong; 3 the exploration ended before epsilon was
+certified; 4 a run of `sweep` or `reproduce` failed; 130 the command was interrupted.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..setting import shown
+from ..words import plain
+
+NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
+
+app = typer.Typer(
+    epilog="Exit codes: 0 done; 2 a wrong argument or file; 3 epsilon was not certified; 4 a run of sweep or reproduce failed; "
+    "130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    rich_markup_mode=None,
+)
+
+AtlasFile = Annotated[Path, typer.Argument(metavar="ATLAS", help="An atlas file, as explore writes it.", show_default=False)]
+Env = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENV",
+        help="double-chain, grid-world, garnet or inventory, or the id of a Gymnasium environment such as FrozenLake-v1.",
+        show_default=False,
+    ),
+]
+EnvArgs = Annotated[
+    list[str] | None,
+    typer.Option("--env-arg", metavar="K=V", help="An argument of the environment, such as length=51. May be repeated."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout, and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no report.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers. Runs with the same seed are identical.")]
+Grid = Annotated[
+    str | None,
+    typer.Option(metavar="ROWSxCOLS", help="Draw the states as the cells of a grid, numbered row by row, such as 4x4."),
+]
+Bins = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="For continuous observations: for each dimension a number of equal bins, or the edges between bins, such as "
+        "'[10, [-1, 0, 1]]'. The certificate then assumes that the process of the bins is Markov.",
+    ),
+]
+MaxStates = Annotated[
+    int | None,
+    typer.Option(
+        help="For observations that are not finite in number: the largest number of different ones that can occur. They are "
+        "numbered as they appear.",
+    ),
+]
+Terminal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="outcome|end|state",
+        help="What is assumed about episodes that terminate before the horizon. outcome (the default): nothing. end: nothing; "
+        "all terminations are one extra state. state: an observation that terminated an episode once always does; needs fewer "
+        "episodes.",
+    ),
+]
+Masks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none|FILE",
+        help="Which actions are legal, if you know it beforehand: none if no action is ever illegal, or a .npy file with an "
+        "(S, A) array of 0 (illegal) and 1 (legal). By default masks are learned from info['action_mask'].",
+    ),
+]
+
+
+@app.callback()
+def main() -> None:
+    """Explore once. Plan for any reward. Know how wrong you can be.
+
+    anyreward explores an environment with finitely many states and actions without a reward, keeps the result in a file (an
+    atlas), and then plans for any reward, with an interval in which the true value is certified to lie.
+    """
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a command: its examples, one a line, which the help does not wrap."""
+    return "\b\n" + "\n".join(f"Example: {line}" for line in lines)
+
+
+def report_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command print bad input as one sentence and each warning as one line, both on stderr, and set the exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        from ..exploring.checkpoint import Interrupted
+
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: typer.echo(plain(f"warning: {message}"), err=True)
+            try:
+                command(*args, **kwargs)
+            except ValueError as problem:
+                notes = " ".join(getattr(problem, "__notes__", ()))
+                typer.echo(plain(f"error: {problem} {notes}".rstrip()), err=True)
+                raise typer.Exit(2) from None
+            except Interrupted as problem:
+                text = str(problem).replace("the same call", "the same command with --resume")
+                typer.echo(plain(text), err=True)
+                raise typer.Exit(INTERRUPTED) from None
+            except BrokenPipeError:  # the reader of our output has closed it: that is not an error
+                raise
+            except OSError as problem:  # stdout cannot be written; errors of files are ValueErrors
+                with suppress(OSError):
+                    typer.echo(f"error: the output cannot be written: {problem.strerror}.", err=True)
+                raise typer.Exit(2) from None
+            except KeyboardInterrupt:
+                typer.echo("interrupted", err=True)
+                raise typer.Exit(INTERRUPTED) from None
+
+    return run
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether a stream is an open terminal. It may be None or closed."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def say(*lines: str) -> None:
+    """Print lines to stdout, with control characters escaped."""
+    for line in lines:
+        typer.echo(plain(line))
+
+
+def say_json(facts: Any) -> None:
+    """Print one JSON document to stdout. NumPy numbers become numbers, and what JSON does not know becomes text."""
+    typer.echo(json.dumps(facts, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
+
+
+def certificate_facts(atlas: Any) -> dict[str, Any]:
+    """What the JSON output of a command says about the certificate of an atlas."""
+    it = atlas.certificate
+    return {
+        "epsilon": it.epsilon, "delta": it.delta, "bounds": it.bounds, "met": it.met, "target": it.target,
+        "episodes": it.episodes, "horizon": it.horizon, "stationary": it.stationary, "every_reward": it.every_reward,
+        "n_states": it.setting.n_states, "n_actions": it.setting.n_actions, "assumptions": it.assumptions,
+        "says_nothing": it.epsilon >= it.largest,
+    }  # fmt: skip
+
+
+def assumed_lines(assumptions: tuple[str, ...]) -> list[str]:
+    """The line that lists what a plan assumes, if it assumes anything."""
+    return [f"assumes: {'; '.join(assumptions)}"] if assumptions else []
+
+
+def masks_of(text: str | None) -> Any:
+    """The value of --action-masks: None, the word `none`, or the array of a .npy file."""
+    if text is None or text == "none":
+        return text
+    from .._files import read_file
+    from ..rewards.files import MAX_BYTES, array_from
+
+    path = Path(text)
+    needed = "--action-masks has to be none, or a .npy file with an (S, A) array of 0 and 1"
+    return array_from(path, read_file(path, MAX_BYTES, needed))
+
+
+def literal(text: str | None, name: str) -> Any:
+    """The value of a text that is written like a Python literal (a number, a list, True); any other text stays as it is."""
+    if text is None:
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        if name == "--bins":
+            raise ValueError(f"{name} is {shown(text)}: write a list such as '[10, [-1, 0, 1]]'.") from None
+        return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def arguments(pairs: list[str] | None, name: str) -> dict[str, Any]:
+    """A dictionary from texts of the form K=V; `name` is the option that they come from, for error messages."""
+    found = {}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.isidentifier():
+            raise ValueError(f"{name} is {shown(pair)}: write it as name=value.")
+        found[key] = literal(value, name)
+    return found
+
+
+def grid_shape(text: str | None) -> tuple[int, int] | None:
+    """Rows and columns from ROWSxCOLS, the value of --grid."""
+    if text is None:
+        return None
+    rows, _, cols = text.lower().partition("x")
+    if not (rows.isdecimal() and cols.isdecimal() and max(len(rows), len(cols)) < 10):
+        raise ValueError(f"--grid is {shown(text)}: write it as ROWSxCOLS, such as 4x4.")
+    return int(rows), int(cols)
+
+
+def two_numbers(text: str | None) -> tuple[float, float] | None:
+    """The smallest and the largest reward from LOW,HIGH, the value of --reward-range."""
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--reward-range is {shown(text)}: write it as LOW,HIGH, such as -1,1.") from None
+    return low, high

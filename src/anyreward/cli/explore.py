@@ -1,0 +1,136 @@
+"""The command explore."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import (
+    NOT_MET,
+    AsJson,
+    Bins,
+    Env,
+    EnvArgs,
+    Masks,
+    MaxStates,
+    Quiet,
+    Seed,
+    Terminal,
+    app,
+    arguments,
+    certificate_facts,
+    examples,
+    literal,
+    masks_of,
+    report_errors,
+    say,
+    say_json,
+)
+
+
+@app.command(
+    epilog=examples(
+        "anyreward explore double-chain --horizon 20 --epsilon 2 --out chain.atlas",
+        "anyreward explore FrozenLake-v1 --horizon 20 --epsilon 2 --stationary --out lake.atlas",
+    )
+)
+@report_errors
+def explore(
+    env: Env,
+    horizon: Annotated[int, typer.Option(help="Number of steps of an episode.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="The atlas file to write. It is saved every ten seconds and at the end.", show_default=False)
+    ],
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop as soon as every plan is certified to be epsilon-optimal. In units of reward: an episode earns at most "
+            "the horizon. By default explore until --max-episodes."
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="The probability with which the certificate may fail, at most.")] = 0.1,
+    max_episodes: Annotated[int | None, typer.Option(help="Stop after this many episodes. By default there is no limit.")] = None,
+    algorithm: Annotated[
+        str, typer.Option(help="The exploration algorithm; 'anyreward algorithms' lists them.")
+    ] = "rf-trajectory",
+    bounds: Annotated[
+        str, typer.Option(help="The certificate: tight, or paper for the paper's own, which needs far more episodes.")
+    ] = "tight",
+    stationary: Annotated[
+        bool,
+        typer.Option("--stationary", help="Assume that the transitions do not depend on the step; needs far fewer episodes."),
+    ] = False,
+    discount: Annotated[float, typer.Option(help="The discount factor, above 0 and at most 1.")] = 1.0,
+    env_arg: EnvArgs = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V", help="An option of the algorithm or of the bounds, such as replan=every. May be repeated."),
+    ] = None,
+    reward: Annotated[
+        str | None, typer.Option(help="For algorithms that need a reward: a file or an expression, as for 'anyreward plan'.")
+    ] = None,
+    initial_state: Annotated[
+        int | None,
+        typer.Option(help="The number of the state in which every episode starts, if you know it. By default it is estimated."),
+    ] = None,
+    arrival_rewards: Annotated[
+        bool, typer.Option("--arrival-rewards", help="Certify also for rewards that depend on the next state.")
+    ] = False,
+    bins: Bins = None,
+    max_states: MaxStates = None,
+    terminal: Terminal = None,
+    action_masks: Masks = None,
+    step_timeout: Annotated[
+        float | None,
+        typer.Option(help="The seconds that one step of a Gymnasium environment may take. By default there is no limit."),
+    ] = None,
+    stop: Annotated[
+        str, typer.Option(metavar="certificate|own", help="Stop on our certificate, or on the algorithm's own guarantee.")
+    ] = "certificate",
+    record: Annotated[bool, typer.Option("--record", help="Keep every episode in the file.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the exploration that is saved in the file of --out.")] = False,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Explore an environment until every plan is certified.
+
+    The result is an atlas file: the counts of all transitions, with a certificate that says how far from optimal a plan can be,
+    for every reward at once. Give --epsilon, --max-episodes, or both. Interrupted explorations are resumed with --resume.
+    """
+    from .._files import check_writable
+    from ..exploring.explore import explore as run
+
+    check_writable(out)
+    if out.exists() and not resume:
+        raise ValueError(f"{out} exists already: pass --resume to continue its exploration, or choose another name.")
+    if resume and not out.exists():
+        raise ValueError(f"{out} does not exist: leave out --resume to start a new exploration.")
+    options = {**arguments(option, "--option")}
+    taken = next((name for name in options if name in inspect.signature(run).parameters), None)
+    if taken is not None:
+        raise ValueError(f"--option {taken}=... is not for options of the algorithm: write --{taken.replace('_', '-')} instead.")
+    if reward is not None:
+        options["reward"] = reward
+    if initial_state is not None:
+        options["initial_state"] = initial_state
+    atlas = run(
+        env, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
+        progress=False if quiet or as_json else None, arrival_rewards=arrival_rewards, bins=literal(bins, "--bins"),
+        max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
+        env_args=arguments(env_arg, "--env-arg") or None, step_timeout=step_timeout, record=record,
+        checkpoint=out, stop=stop, **options,
+    )  # fmt: skip
+    if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas
+        atlas.save(out)
+    if as_json:
+        say_json({**certificate_facts(atlas), "out": str(out)})
+    elif not quiet:
+        say(str(atlas.certificate), f"saved in {out}")
+    if epsilon is not None and not (atlas.certificate.met or (stop == "own" and atlas.source["own"]["met"])):
+        if not quiet:
+            typer.echo(f"epsilon {epsilon:g} was not certified: use --resume with a larger --max-episodes to continue.", err=True)
+        raise typer.Exit(NOT_MET)
