@@ -63,8 +63,8 @@ def test_names_that_are_promised():
 
 
 ROOMS = (
-    "setting words _files _checks", "kernels", "data rewards", "planning", "certificates theory", "atlas", "algorithms plots",
-    "envs", "environments", "exploring", "testing experiments", "cli __main__",
+    "setting words _files _checks", "kernels", "data rewards", "planning envs", "playing", "certificates theory", "atlas",
+    "algorithms plots", "environments", "exploring", "testing experiments", "cli __main__",
 )  # fmt: skip
 
 

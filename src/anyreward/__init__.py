@@ -20,15 +20,16 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 
 from . import envs, theory
 from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
-from .atlas.atlas import Atlas, Interval, Plan
+from .atlas.atlas import Atlas
 from .atlas.format import load
+from .atlas.plan import Interval, Plan
 from .certificates.certificate import Certificate, certify
 from .data.counts import Counts
 from .data.tabular import TabularMDP
-from .environments.gymnasium import EnvironmentFailure, Gymnasium
 from .exploring.audit import Audit, audit
 from .exploring.explore import explore, identify
 from .planning import backward_induction, evaluate_policy
+from .playing.opening import EnvironmentFailure, Gymnasium
 from .setting import Setting
 from .theory import horizon_for_discount
 

@@ -14,7 +14,8 @@ from ._files import check_writable, replace_file
 from .words import confidence_level, down, interval, up
 
 if TYPE_CHECKING:
-    from .atlas.atlas import Atlas, Plan
+    from .atlas.atlas import Atlas
+    from .atlas.plan import Plan
 
 SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"

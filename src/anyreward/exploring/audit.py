@@ -30,17 +30,8 @@ import numpy as np
 
 from ..data.spaces import Binned, Indexed, described
 from ..data.tabular import TabularMDP
-from ..environments.gymnasium import (
-    ADAPTER,
-    EnvironmentFailure,
-    Gymnasium,
-    GymnasiumEnvironment,
-    as_model,
-    checked_mask,
-    in_short,
-    make,
-    time_limit,
-)  # fmt: skip
+from ..environments.gymnasium import GymnasiumEnvironment
+from ..playing.opening import ADAPTER, EnvironmentFailure, Gymnasium, as_model, checked_mask, in_short, make, time_limit
 from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
 from ..words import console, plain, verbatim

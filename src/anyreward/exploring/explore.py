@@ -19,8 +19,8 @@ from ..certificates.bounds import Bound
 from ..data.counts import LARGEST_COUNT
 from ..data.tabular import TabularMDP
 from ..environments.base import Environment
-from ..environments.gymnasium import ADAPTER, as_model
 from ..environments.tabular import TabularEnvironment
+from ..playing.opening import ADAPTER, as_model
 from ..rewards.forms import Reward
 from ..setting import positive, probability, real_number, shown, whole_number
 from .audit import audit, audited_environment

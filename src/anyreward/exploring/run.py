@@ -11,7 +11,7 @@ from ..algorithms import Explorer
 from ..atlas.atlas import Atlas
 from ..certificates.certificate import OBSERVED
 from ..environments.base import Environment
-from ..environments.gymnasium import EnvironmentFailure
+from ..playing.opening import EnvironmentFailure
 from .checkpoint import Checkpoint, Interrupted
 from .progress import Progress
 

@@ -5,7 +5,7 @@ import pytest
 from gymnasium.envs.classic_control import CartPoleEnv
 from gymnasium.wrappers import TimeLimit, TransformReward
 
-from anyreward.environments.gymnasium import time_limit
+from anyreward.playing.opening import time_limit
 
 
 class Plain(gym.Env):

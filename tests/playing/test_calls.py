@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.environments.calls import Calls
+from anyreward.playing.calls import Calls
 
 from ..helpers.tabular import Tabular, transitions
 from ..helpers.waiting import PATIENCE, wait_for

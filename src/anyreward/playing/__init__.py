@@ -1,0 +1,1 @@
+"""Playing in environments: opening them, calling them, and playing a fixed policy."""

@@ -1,0 +1,211 @@
+"""Opening an environment from its id, a function or itself; how it becomes a process of numbered states (`Gymnasium`)."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from .. import envs
+from ..data.spaces import Bins, Codec, Indexed
+from ..data.tabular import TabularMDP
+from ..setting import TERMINALS, shown
+from ..words import plain
+
+
+class EnvironmentFailure(ValueError):
+    """An environment raised an exception, which is the cause of this one. `atlas` is what was explored until then."""
+
+    atlas: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Gymnasium:
+    """A Gymnasium environment, and how it becomes a process with numbered states. What you do not say is not assumed.
+
+    Parameters
+    ----------
+    env
+        An environment, the id of one (`"FrozenLake-v1"`), or a function without arguments that makes one.
+    bins
+        For a Box: for each dimension the number of equal bins, or the edges between bins.
+    max_states
+        For observations that cannot be numbered beforehand: no more than this many different ones exist. That is an
+        assumption of the certificate, which shares delta and the mass of the unseen among so many states.
+    terminal
+        `"outcome"` (the default), `"end"` or `"state"`, see above.
+    action_masks
+        Which actions are legal, if that is known beforehand: an (S, A) array, a function of the state's number that gives A truth
+        values, or `"none"` if no action is ever illegal. What the environment says must agree. None: masks show as states are
+        met.
+    initial_state
+        The number of the state in which every episode starts, if you know it. None: the start is estimated.
+    env_args
+        Arguments of `gymnasium.make` if an id is given.
+    step_timeout
+        Seconds that a reset or a step may take before it counts as failed. The environment then runs in a thread of its own,
+        which goes on hanging: make another environment to resume. None: as long as it takes.
+    """
+
+    env: Any
+    bins: Bins | None = None
+    max_states: int | None = None
+    terminal: str | None = None
+    action_masks: Any = None
+    initial_state: int | None = None
+    env_args: dict[str, Any] | None = None
+    step_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.terminal is not None and self.terminal not in TERMINALS:
+            raise ValueError(f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}.")
+
+
+ADAPTER = tuple(field.name for field in fields(Gymnasium) if field.name != "env")
+
+
+def as_model(env: Any, adapter: dict[str, Any]) -> TabularMDP | Gymnasium:
+    """What users give as an environment, with the arguments that say how a Gymnasium environment is numbered (`ADAPTER`)."""
+    if isinstance(env, str) and env in envs.ENVIRONMENTS:
+        env = envs.make(env, **(adapter.pop("env_args", None) or {}))
+    given = {name: value for name, value in adapter.items() if value is not None}
+    if isinstance(env, TabularMDP):
+        for name in given:
+            raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
+        return env
+    if not isinstance(env, Gymnasium):
+        return Gymnasium(env, **given)
+    for name in given:
+        if getattr(env, name) is not None:
+            raise ValueError(f"{name} is given twice, to Gymnasium(...) and beside it: leave one out.")
+    return replace(env, **given)
+
+
+def in_short(problem: BaseException) -> str:
+    """An exception of somebody else's program, in one line."""
+    try:
+        what = " ".join(str(problem).split())[:300].rstrip(".")
+    except Exception:  # some cannot even be printed
+        what = ""
+    return plain(f"{type(problem).__name__}, {what}" if what else type(problem).__name__)
+
+
+def all_legal(n_actions: int) -> bytes:
+    """The mask that allows every action."""
+    return bytes([1]) * n_actions
+
+
+def known_masks(action_masks: Any, observations: Codec, n_actions: int) -> np.ndarray | None:
+    """Masks that are known beforehand as (S, A) booleans, checked; None if they are not."""
+    if action_masks is None:
+        return None
+    S = observations.size
+    if isinstance(action_masks, str):
+        if action_masks != "none":
+            raise ValueError(f"action_masks is {shown(action_masks)}: it has to be an array, a function of the state, or 'none'.")
+        return np.ones((S, n_actions), bool)
+    if isinstance(observations, Indexed):
+        raise ValueError("action_masks is for states that are numbered beforehand: with max_states, masks show as states appear.")
+    try:
+        rows = [action_masks(s) for s in range(S)] if callable(action_masks) else action_masks
+        masks = np.array(rows)
+    except Exception as problem:  # whatever the function raises
+        kind = type(problem).__name__
+        raise ValueError(f"action_masks does not give {n_actions} truth values for every state: {kind}, {problem}.") from None
+    if masks.shape != (S, n_actions) or masks.dtype.kind not in "biuf" or not np.isin(masks, (0, 1)).all():
+        raise ValueError(f"action_masks has shape {masks.shape} of {masks.dtype}: it has to be ({S}, {n_actions}) truth values.")
+    masks = masks.astype(bool)
+    if not masks.any(axis=1).all():
+        raise ValueError(f"action_masks allows no action in state {int((~masks.any(axis=1)).argmax())}: one has to be legal.")
+    return masks
+
+
+def checked_mask(mask: Any, n_actions: int, s: int) -> bytes:
+    """Which actions are legal in state s, as a byte each."""
+    try:
+        array = np.asarray(mask)
+    except Exception:  # whatever NumPy has against it
+        raise ValueError(f"info['action_mask'] is {shown(mask)}: it needs one truth value for each action.") from None
+    if array.ndim != 1:
+        raise ValueError(f"info['action_mask'] has shape {array.shape}: it needs one entry for each of {n_actions} actions.")
+    word = array.astype(bool).tobytes()
+    if len(word) != n_actions:
+        raise ValueError(f"info['action_mask'] has {len(word)} entries: it needs one for each of {n_actions} actions.")
+    if not any(word):
+        raise ValueError(f"info['action_mask'] allows no action in state {s}: at least one has to be possible.")
+    return word
+
+
+def make(env: Any, env_args: dict[str, Any] | None = None) -> tuple[Any, str]:
+    """An environment from an id, a function or itself, and its name."""
+    import gymnasium
+
+    if env_args and not isinstance(env, str):
+        raise ValueError(
+            "arguments for the environment are for ids: bind them in the function, or make the environment with them."
+        )
+    if isinstance(env, str):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there is a newer version, as errors say as well
+            try:
+                made = gymnasium.make(env, **(env_args or {}))
+            except Exception as problem:  # whatever its own code raises
+                text = " ".join(str(problem).split())[:500].rstrip(".")
+                known = isinstance(problem, gymnasium.error.Error | ModuleNotFoundError | TypeError | ValueError)
+                text = text if known else in_short(problem)
+                raise ValueError(f"the environment {shown(env)} cannot be made: {plain(text)}.") from None
+        return made, env
+    if isinstance(env, gymnasium.Env):
+        try:
+            return env, env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+        except Exception:  # these may be properties of somebody's own
+            return env, type(env).__name__
+    if callable(env):
+        try:
+            made = env()
+        except Exception as problem:
+            raise ValueError(f"env is a function that makes no environment: {in_short(problem)}.") from problem
+        if isinstance(made, gymnasium.Env):
+            return make(made)
+        raise ValueError(f"env is a function that made a {type(made).__name__}: it has to make a Gymnasium environment.")
+    raise ValueError(
+        f"env is a {type(env).__name__}: it has to be a TabularMDP, a Gymnasium environment, its id or a function making one."
+    )
+
+
+def written(env: Any) -> str:
+    """How Gymnasium would make the environment again, down to its arguments and wrappers; nothing if it does not know.
+
+    With the transitions and the map of those that have them, as toy-text environments do.
+    """
+    try:
+        spec = env.spec
+        if spec is None or any(wrapper.kwargs is None for wrapper in spec.additional_wrappers):
+            return ""
+        inner = env.unwrapped  # some are drawn when they are made: then what was drawn counts
+        return f"{spec.to_json()} {getattr(inner, 'P', '')!r} {getattr(inner, 'desc', '')!r}"
+    except Exception:  # arguments that cannot be written down; Gymnasium raises whatever json does
+        return ""
+
+
+def time_limit(env: Any) -> int | None:
+    """After how many steps the environment truncates, as far as it says: the smallest limit of its `TimeLimit` wrappers.
+
+    A wrapper writes its limit into the spec of what it wraps, if that has one, which an environment made without
+    `gymnasium.make` does not. So a copy of the wrapper is asked, around an environment that is nothing but a spec.
+    """
+    import gymnasium
+
+    limits = []
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, gymnasium.wrappers.TimeLimit):
+            alone, nothing = copy.copy(env), gymnasium.Env[Any, Any]()
+            nothing.spec = gymnasium.envs.registration.EnvSpec("anyreward/Nothing-v0")
+            alone.env = nothing
+            if alone.spec is not None and alone.spec.max_episode_steps is not None:
+                limits.append(alone.spec.max_episode_steps)
+        env = env.env
+    return min(limits) if limits else None
