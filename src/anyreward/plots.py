@@ -197,8 +197,7 @@ def save_report(path: Path, atlas: Atlas, plan: Plan, reward: str, grid: tuple[i
     ]
     table = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
     H, S = plan.policy.shape
-    labels = atlas.source.get("labels") or []
-    names = [labels[s] if s < len(labels) else str(s) for s in range(S)]
+    names = [atlas.state_name(s) for s in range(S)]
     seen = np.flatnonzero(atlas.counts.state_visits() > 0)[:200]
     header = "".join(f"<th>{h}</th>" for h in range(H))
     lines = "".join(

@@ -118,8 +118,9 @@ def test_composite_actions_are_ravelled():
 def test_observations_of_unknown_number_are_numbered_as_they_appear():
     atlas = ar.explore(Tabular(transitions(), **texts()), 4, max_episodes=60, max_states=6)
     assert atlas.counts.setting.n_states == 6
-    assert sorted(atlas.source["labels"]) == [f"state {s}" for s in range(4)]
-    assert atlas.source["labels"][0] == "state 0"  # where it starts
+    names = [atlas.state_name(s) for s in range(len(atlas.numbering.observations.values))]
+    assert sorted(names) == [f"state {s}" for s in range(4)]
+    assert names[0] == "state 0"  # where it starts
     # more states than there are cost delta and unseen mass, so the bound is larger and never smaller
     fewer = ar.explore(Tabular(transitions(), **texts()), 4, max_episodes=60, max_states=4, algorithm="rf-ucrl", bounds="paper")
     more = ar.certify(

@@ -18,6 +18,7 @@ from ..certificates.certificate import Certificate, certify
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
+from ..data.numbering import Numbering
 from ..planning import as_policy, induct
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..rewards.observed import ObservedRewards
@@ -67,6 +68,8 @@ class Atlas:
         The number of recorded episodes of each run.
     reward : ndarray, ArrivalReward or None
         The reward that the exploration was for, if it was one known reward.
+    numbering : Numbering
+        How observations and actions are numbered, and what they are called.
     """
 
     counts: Counts
@@ -79,8 +82,11 @@ class Atlas:
     recording: Recording | None = None
     recorded: tuple[int, ...] = ()
     reward: np.ndarray | ArrivalReward | None = None
+    numbering: Numbering = None  # type: ignore[assignment]  # numbers without names unless it is given
 
     def __post_init__(self) -> None:
+        if self.numbering is None:
+            object.__setattr__(self, "numbering", Numbering.of_setting(self.counts.setting))
         if self.policy is not None:
             object.__setattr__(self, "policy", self.legal(self.policy[:, : self.counts.setting.n_states]))
         if self.recording is not None and not self.recorded:
@@ -95,6 +101,17 @@ class Atlas:
     def episodes(self) -> int:
         """The number of episodes."""
         return self.counts.episodes
+
+    def state_name(self, s: int) -> str:
+        """What state number s is called; numbers beyond the states are terminations (`Setting.terminal`)."""
+        setting = self.counts.setting
+        if s >= setting.n_states:
+            return f"terminated in {self.numbering.state_name(s - setting.n_states)}"
+        return "terminated" if setting.terminal == "end" and s == setting.n_states - 1 else self.numbering.state_name(s)
+
+    def action_name(self, a: int) -> str:
+        """What action number a is called."""
+        return self.numbering.action_name(a)
 
     @property
     def error_bound(self) -> float:
@@ -401,8 +418,11 @@ class Atlas:
                 f"it cannot be verified that these atlases are of the same environment: {unknown} has no fingerprint. "
                 "If you know that it is the same, call a.merge(b, same_environment=True), or pass --same-environment."
             )
-        if self.source.get("labels") != other.source.get("labels"):
-            raise ValueError("these atlases cannot be merged: their states appeared, and were numbered, in different orders.")
+        if self.numbering != other.numbering:
+            raise ValueError(
+                "these atlases cannot be merged: their states or actions were numbered or named differently, for instance in the "
+                "order in which they appeared."
+            )
         counts = self.counts + other.counts
         target = mine.target if mine.target == theirs.target else None
         certificate = certify(counts, mine.delta, mine.bounds, target, **mine.options)
@@ -412,10 +432,11 @@ class Atlas:
         recording = None
         if self.recording is not None and other.recording is not None:
             recording = Recording(*(np.concatenate(parts) for parts in zip(self.recording, other.recording, strict=True)))
-        kept = ("labels", "grid", "arrows", "env", *(() if None in prints else ("fingerprint",)))
+        kept = ("grid", "arrows", "env", *(() if None in prints else ("fingerprint",)))
         source = {"merged": [self.source, other.source]} | {k: v for k, v in self.source.items() if k in kept}
         recorded = self.recorded + other.recorded if recording is not None else ()
-        return Atlas(counts, certificate, (), source, self.runs + other.runs, None, paid, recording, recorded)
+        runs = self.runs + other.runs
+        return Atlas(counts, certificate, (), source, runs, None, paid, recording, recorded, None, self.numbering)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves the atlas as a Parquet file, which `load` reads.

@@ -19,6 +19,7 @@ import numpy as np
 from .._checks import checked_array
 from ..certificates.certificate import OBSERVED, Certificate, certify
 from ..data.counts import COLUMNS, Counts
+from ..data.numbering import Numbering
 from ..data.tabular import checked_policy
 from ..rewards.forms import ArrivalReward
 from ..rewards.observed import PAID, ObservedRewards
@@ -55,6 +56,8 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         "pooled": atlas.paid is not None and atlas.paid.pooled,
         "progress": progress,
     }
+    if not atlas.numbering.is_plain:
+        about["numbering"] = atlas.numbering.to_dict()
     if atlas.reward is not None:
         arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
     if atlas.recording is not None:
@@ -141,7 +144,8 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         runs, source = checked_runs(about["runs"]), checked_source(about["source"], setting)
         if about["format"] < FORMAT and len(counts.illegal) and "own" in source:
             source["own"] = {"epsilon": None, "met": False, "guarantee": "none: of an earlier version that did not know of masks"}
-        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward)
+        numbering = numbering_from(about, source, setting)
+        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward, numbering)
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
         for text in notices:
             warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)
@@ -218,6 +222,14 @@ def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray |
     if not right or (np.diff(np.repeat(np.arange(len(pointer) - 1), np.diff(pointer)) * S + target) <= 0).any():
         raise ValueError("its reward is damaged.")
     return ArrivalReward((steps, S, A, H), pointer, target, pay)
+
+
+def numbering_from(about: dict[str, Any], source: dict[str, Any], setting: Setting) -> Numbering:
+    """The numbering of states and actions in a file; files of earlier versions have at most the names of states."""
+    if "numbering" in about:
+        return Numbering.from_dict(about["numbering"], setting)
+    labels = dict(enumerate(source.pop("labels", ())))
+    return Numbering.of_setting(setting).named(state_names=labels or None)
 
 
 def checked_runs(runs: Any) -> tuple[str, ...]:

@@ -113,9 +113,11 @@ def write_policy(path: Path, atlas: Any, made: Any) -> None:
 
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    labels = atlas.source.get("labels")
-    writer.writerow(["h", "s", "a", *(["observation"] if labels else [])])
+    named = not atlas.numbering.is_plain
+    writer.writerow(["h", "s", "a", *(["state", "action"] if named else [])])
+    states = [as_cell(atlas.state_name(s)) for s in range(made.policy.shape[1])] if named else []
+    actions = [as_cell(atlas.action_name(a)) for a in range(atlas.counts.setting.n_actions)] if named else []
     for h, row in enumerate(made.policy.tolist()):
         for s, a in enumerate(row):
-            writer.writerow([h, s, a, *([as_cell(labels[s]) if s < len(labels) else ""] if labels else [])])
+            writer.writerow([h, s, a, *([states[s], actions[a]] if named else [])])
     replace_file(path, buffer.getvalue().encode())

@@ -3,12 +3,15 @@
 `codec` chooses how. In finite spaces (Discrete, MultiDiscrete, MultiBinary, and Tuple or Dict of them), every value has a fixed
 number (`Whole`, `Ravelled`). Continuous spaces (Box) are divided into bins that the user gives (`Binned`). All others are
 numbered in the order of appearance, up to a largest number that the user gives (`Indexed`).
+
+A numbering can be written to a file and read again (`Codec.describe`, `codec_from`), so that a plan can act after it was loaded.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,7 +21,8 @@ from ..setting import MAX_NODES, shown, whole_number
 if TYPE_CHECKING:
     from gymnasium import Space
 
-ARRAY = "array"  # the first entry of a tuple that stands for a NumPy array, see `_key`
+ARRAY, MEMBER = "array", "enum"  # the first entry of a tuple that stands for a NumPy array or an Enum member, see `_key`
+MAX_DEPTH = 20  # of nested spaces in a file
 Bins = Sequence[int | Sequence[float] | np.ndarray]  # for each dimension a number of equal bins, or the inner edges of its bins
 
 
@@ -32,6 +36,9 @@ class Codec(Protocol):
 
     def decode(self, number: int) -> Any:
         """A value with that number."""
+
+    def describe(self) -> dict[str, Any]:
+        """The numbering as values that JSON can hold, for `codec_from`."""
 
 
 class Whole:
@@ -52,19 +59,36 @@ class Whole:
     def decode(self, number: int) -> int:
         return self.start + int(number)
 
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "whole", "size": self.size, "start": self.start}
+
 
 class Ravelled:
     """The numbering of a product of finite spaces, in row-major order: the last part varies fastest.
 
-    `split` turns a value into its parts and `join` turns a list of parts into a value.
+    Parameters
+    ----------
+    parts
+        The numbering of each part.
+    keys
+        If values are dictionaries: the key of each part.
+    array
+        If values are arrays: their shape and type. If neither is given, values are tuples.
     """
 
     def __repr__(self) -> str:
         return f"Ravelled({self.parts})"
 
-    def __init__(self, parts: list[Codec], split: Callable[[Any], Iterable[Any]], join: Callable[[list[Any]], Any]) -> None:
-        self.parts, self._split, self._join = parts, split, join
+    def __init__(
+        self, parts: list[Codec], keys: list[Any] | None = None, array: tuple[tuple[int, ...], Any] | None = None
+    ) -> None:
+        self.parts, self.keys, self._array = parts, keys, array
         self.size = int(np.prod([part.size for part in parts], dtype=object)) if parts else 1
+
+    def _split(self, value: Any) -> Iterable[Any]:
+        if self._array is not None:
+            return np.asarray(value).reshape(-1)
+        return list(value) if self.keys is None else [value[key] for key in self.keys]
 
     def encode(self, value: Any) -> int:
         number = 0
@@ -77,7 +101,18 @@ class Ravelled:
         for part in reversed(self.parts):
             number, digit = divmod(int(number), part.size)
             items.append(part.decode(digit))
-        return self._join(items[::-1])
+        items.reverse()
+        if self._array is not None:
+            return np.array(items, self._array[1]).reshape(self._array[0])
+        return tuple(items) if self.keys is None else dict(zip(self.keys, items, strict=True))
+
+    def describe(self) -> dict[str, Any]:
+        about: dict[str, Any] = {"kind": "product", "parts": [part.describe() for part in self.parts]}
+        if self._array is not None:
+            about["array"] = [list(self._array[0]), np.dtype(self._array[1]).str]
+        if self.keys is not None:
+            about["keys"] = [_plain(_key(key)) for key in self.keys]
+        return about
 
 
 class Binned:
@@ -112,6 +147,9 @@ class Binned:
                 if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
                     raise ValueError(f"bins[{i}] has to be a number of bins or increasing edges between them.")
                 self.edges.append(edges)
+        self._count()
+
+    def _count(self) -> None:
         self._counts = [len(edges) + 1 for edges in self.edges]
         self.size = int(np.prod(self._counts, dtype=object))
 
@@ -130,6 +168,17 @@ class Binned:
             number, digit = divmod(int(number), count)
             cell.append(digit)
         return cell[::-1]
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "bins", "edges": [edges.tolist() for edges in self.edges]}
+
+    @classmethod
+    def from_edges(cls, edges: list[np.ndarray]) -> Binned:
+        """The numbering of cells between the given inner edges of each dimension."""
+        self = cls.__new__(cls)
+        self.edges = edges
+        self._count()
+        return self
 
 
 class Indexed:
@@ -159,8 +208,18 @@ class Indexed:
             self.values.append(key)
         return number
 
+    def known(self, value: Any) -> int:
+        """The number of a value, or the first number that is not used if it has not appeared before; it is not numbered then."""
+        number = self._numbers.get(_key(value), len(self.values))
+        if number == self.size:
+            raise ValueError(f"{shown(value)} never appeared before, and there are at most max_states = {self.size} states.")
+        return number
+
     def decode(self, number: int) -> Any:
         return self.values[number]
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "appearance", "size": self.size, "values": self.dump()}
 
     def dump(self) -> list[Any]:
         """The observations that were numbered so far, as values that JSON can hold."""
@@ -212,6 +271,47 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
     )
 
 
+def codec_from(about: Any, depth: int = 0) -> Codec:
+    """The numbering that `Codec.describe` described. Raises a ValueError if it is not such a description."""
+    damaged = ValueError("the numbering of its states or actions is damaged.")
+    if not isinstance(about, dict) or depth > MAX_DEPTH:
+        raise damaged
+    try:
+        match about["kind"]:
+            case "whole":
+                size, start = whole_number(about["size"], "size"), whole_number(about["start"], "start")
+                if 1 <= size <= MAX_NODES and abs(start) < 2**63:
+                    return Whole(size, start)
+            case "product":
+                return _product_from(about, [codec_from(part, depth + 1) for part in about["parts"]])
+            case "bins":
+                edges = [np.array(part, dtype=float).reshape(len(part)) for part in about["edges"]]
+                if all(np.isfinite(part).all() and (np.diff(part) > 0).all() for part in edges):
+                    return Binned.from_edges(edges)
+            case "appearance":
+                numbering = Indexed(about["size"])
+                numbering.restore(about["values"])
+                return numbering
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
+        raise damaged from None
+    raise damaged
+
+
+def _product_from(about: dict[str, Any], parts: list[Codec]) -> Ravelled:
+    """A product from its description. Raises a LookupError if it is none."""
+    keys, array = about.get("keys"), about.get("array")
+    if keys is not None:
+        keys = [_unplain(key) for key in keys]
+        if len(keys) != len(parts) or len(set(keys)) < len(keys):
+            raise LookupError
+    if array is not None:
+        shape, kind = tuple(whole_number(n, "a size") for n in array[0]), np.dtype(str(array[1]))
+        if kind.kind not in "iub" or min(shape, default=1) < 0 or int(np.prod(shape, dtype=object)) != len(parts):
+            raise LookupError
+        array = shape, kind
+    return Ravelled(parts, keys, array)
+
+
 def checked_size(numbering: Codec, name: str) -> Codec:
     """The numbering, if it is small enough for arrays with an entry for each value; else raises a ValueError."""
     if numbering.size > MAX_NODES:
@@ -237,20 +337,18 @@ def _finite(space: Any) -> Codec | None:
         start = np.asarray(getattr(space, "start", np.zeros_like(space.nvec))).reshape(-1)
         shape, kind = space.nvec.shape, space.dtype
         parts: list[Codec] = [Whole(int(n), int(s)) for n, s in zip(space.nvec.reshape(-1), start, strict=True)]
-        return Ravelled(parts, lambda v: np.asarray(v).reshape(-1), lambda items: np.array(items, kind).reshape(shape))
+        return Ravelled(parts, array=(shape, kind))
     if isinstance(space, spaces.MultiBinary):
         size, binary = int(np.prod(space.shape)), space.shape
         parts = [Whole(2, 0) for _ in range(size)]
-        return Ravelled(parts, lambda v: np.asarray(v).reshape(-1), lambda items: np.array(items, np.int8).reshape(binary))
+        return Ravelled(parts, array=(binary, np.dtype(np.int8)))
     if isinstance(space, spaces.Tuple | spaces.Dict):
         keys = list(space.spaces) if isinstance(space, spaces.Dict) else None
         inner = [_finite(part) for part in (space.spaces.values() if isinstance(space.spaces, dict) else space.spaces)]
         if any(part is None for part in inner):
             return None
         whole = [part for part in inner if part is not None]
-        if keys is None:
-            return Ravelled(whole, list, tuple)
-        return Ravelled(whole, lambda v: [v[k] for k in keys], lambda items: dict(zip(keys, items, strict=True)))
+        return Ravelled(whole, keys)
     return None
 
 
@@ -260,6 +358,8 @@ def _key(value: Any) -> Any:
         return (ARRAY, str(value.dtype), value.shape, value.tobytes())
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Enum) and not isinstance(value, int | str):
+        return (MEMBER, type(value).__name__, value.name)
     if isinstance(value, tuple | list):
         return tuple(_key(item) for item in value)
     if isinstance(value, dict):
@@ -296,5 +396,14 @@ def _unplain(value: Any) -> Any:
 def label(value: Any) -> str:
     """An observation as a short text, for tables."""
     if isinstance(value, tuple) and len(value) == 4 and value[0] == ARRAY:
-        value = np.frombuffer(value[3], value[1]).reshape(value[2]).tolist()
+        try:
+            value = np.frombuffer(value[3], value[1]).reshape(value[2])
+        except (TypeError, ValueError):  # a value from a file that only looks like an array
+            return shown(value)
+    if isinstance(value, tuple) and len(value) == 3 and value[0] == MEMBER:
+        return str(value[2])
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={label(part)}" for key, part in value.items())
     return json.dumps(value, default=str) if isinstance(value, list | dict) else str(value)

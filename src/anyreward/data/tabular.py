@@ -10,6 +10,8 @@ import numpy as np
 
 from .. import kernels
 from ..setting import Setting, shown, whole_number
+from .numbering import Names, Numbering
+from .spaces import Whole
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -43,6 +45,8 @@ class TabularMDP:
         The state in which every episode starts, or the distribution of the initial state.
     reward : array_like, optional
         The model's own reward: (S,), (S, A) or (H, S, A), any finite numbers. Exploration does not need it.
+    state_names, action_names : list of str, mapping from numbers to names, or Enum class, optional
+        What states and actions are called in tables and pictures.
 
     Attributes
     ----------
@@ -53,6 +57,8 @@ class TabularMDP:
         The distribution of the initial state.
     reward : ndarray or None
         The model's own reward.
+    numbering : Numbering
+        The names of states and actions.
     name : str
         A description for printing.
     grid : (int, int) or None
@@ -65,7 +71,17 @@ class TabularMDP:
     Only successors of positive probability are stored. If P would be too large, pass lists of successors to `from_sparse`.
     """
 
-    def __init__(self, P: ArrayLike, initial: Any = 0, reward: ArrayLike | None = None) -> None:
+    numbering: Numbering
+
+    def __init__(
+        self,
+        P: ArrayLike,
+        initial: Any = 0,
+        reward: ArrayLike | None = None,
+        *,
+        state_names: Names | None = None,
+        action_names: Names | None = None,
+    ) -> None:
         P = np.asarray(P, dtype=float)
         if P.ndim not in (3, 4) or P.shape[-1] != P.shape[-3] or 0 in P.shape:
             raise ValueError(f"P has shape {P.shape}: it has to be (S, A, S) or (H, S, A, S).")
@@ -74,10 +90,18 @@ class TabularMDP:
         # The largest probabilities come first; the sort is stable, so that the same P always gives the same simulation.
         successors = np.argsort(-P, axis=-1, kind="stable")[..., :width]
         self._build(successors, np.take_along_axis(P, successors, axis=-1), initial, reward)
+        self.numbering = self.numbering.named(state_names, action_names)
 
     @classmethod
     def from_sparse(
-        cls, successors: ArrayLike, probabilities: ArrayLike, initial: Any = 0, reward: ArrayLike | None = None
+        cls,
+        successors: ArrayLike,
+        probabilities: ArrayLike,
+        initial: Any = 0,
+        reward: ArrayLike | None = None,
+        *,
+        state_names: Names | None = None,
+        action_names: Names | None = None,
     ) -> TabularMDP:
         """A model from lists of successors, for models whose dense array P would be too large.
 
@@ -87,7 +111,7 @@ class TabularMDP:
             The possible successors of each state-action pair.
         probabilities : array_like, of the same shape
             Their probabilities. Pad shorter lists with entries of probability 0.
-        initial, reward
+        initial, reward, state_names, action_names
             As in `TabularMDP`.
         """
         successors, probabilities = np.asarray(successors), np.asarray(probabilities, dtype=float)
@@ -108,6 +132,7 @@ class TabularMDP:
         self = cls.__new__(cls)
         successors = np.take_along_axis(successors, order, axis=-1)
         self._build(successors, np.take_along_axis(probabilities, order, axis=-1), initial, reward)
+        self.numbering = self.numbering.named(state_names, action_names)
         return self
 
     def _build(self, successors: np.ndarray, p: np.ndarray, initial: Any, reward: ArrayLike | None) -> None:
@@ -124,6 +149,7 @@ class TabularMDP:
         self.initial = self._start_law(initial)
         self.reward = None if reward is None else self._checked_reward(reward)
         self.name = "a known model"
+        self.numbering = Numbering(Whole(self.n_states, 0), Whole(self.n_actions, 0))
         self.grid: tuple[int, int] | None = None
         self.arrows: str | None = None
 

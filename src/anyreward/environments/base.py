@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
+from ..data.numbering import Numbering
 from ..rewards.observed import ObservedRewards
 from ..setting import Setting
 
@@ -52,8 +53,12 @@ class Environment(Protocol):
         """Resumes from what `state` gave."""
 
     @property
+    def numbering(self) -> Numbering:
+        """How observations and actions are numbered, and what they are called."""
+
+    @property
     def facts(self) -> dict[str, Any]:
-        """What plans and pictures want to know of it: labels of states, the shape of a grid."""
+        """What pictures want to know of it: the shape of a grid, signs for actions."""
 
     @property
     def paid(self) -> ObservedRewards | None:

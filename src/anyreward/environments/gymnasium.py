@@ -20,8 +20,10 @@ This is what is done to it, so that a certificate about the process is a certifi
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -32,6 +34,7 @@ from .. import kernels
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
+from ..data.numbering import Numbering
 from ..data.spaces import Binned, Codec, Indexed, checked_size, codec
 from ..playing.calls import Calls
 from ..playing.opening import (
@@ -42,6 +45,7 @@ from ..playing.opening import (
     in_short,
     known_masks,
     make,
+    own_action_names,
     time_limit,
     written,
 )
@@ -114,6 +118,8 @@ class GymnasiumEnvironment:
             illegal_actions=() if self._masks is None else tuple((int(s), int(a)) for s, a in np.argwhere(~self._masks)),
             assumed=self._assumed,
         )
+        named = own_action_names(self.env, self.name) if gymnasium.action_names is None else gymnasium.action_names
+        self._names = Numbering(self.observations, self.actions).named(gymnasium.state_names, named)
         self.alarms: list[str] = []  # what an audit said against its assumptions
         self.paid = ObservedRewards()
         self._record: list[tuple[list[int], list[int], list[float], int]] | None = [] if record else None
@@ -358,8 +364,14 @@ class GymnasiumEnvironment:
 
     @property
     def facts(self) -> dict[str, Any]:
-        facts = {"labels": self.labels, "grid": self.grid, "arrows": self.arrows, "alarms": self.alarms or None}
+        facts = {"grid": self.grid, "arrows": self.arrows, "alarms": self.alarms or None}
         return {name: fact for name, fact in facts.items() if fact is not None}
+
+    @property
+    def numbering(self) -> Numbering:
+        if isinstance(self.observations, Indexed):  # it goes on growing
+            return replace(self._names, observations=copy.deepcopy(self.observations))
+        return self._names
 
     @property
     def recording(self) -> Recording | None:
@@ -373,13 +385,6 @@ class GymnasiumEnvironment:
             np.array([len(a) for _, a, _, _ in rows], np.int32),
             np.array([end for _, _, _, end in rows], np.uint8),
         )
-
-    @property
-    def labels(self) -> list[str] | None:
-        """What the states are, where their numbers do not say it: observations in the order in which they appeared."""
-        from ..data.spaces import label
-
-        return [label(v) for v in self.observations.values] if isinstance(self.observations, Indexed) else None
 
     @property
     def arrows(self) -> str | None:

@@ -72,6 +72,7 @@ class TabularEnvironment:
         self.mdp, self.setting, self.name = mdp, setting, plain(mdp.name)
         self.fingerprint = mdp.digest()
         self.origin: str | None = self.fingerprint
+        self.numbering = mdp.numbering
         self.facts: dict[str, Any] = {} if mdp.grid is None else {"grid": mdp.grid, "arrows": mdp.arrows}
         self.rng = np.random.default_rng(seed)
         self._episodes: list[tuple[np.ndarray, np.ndarray]] | None = [] if record else None

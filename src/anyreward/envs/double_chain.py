@@ -42,4 +42,6 @@ def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper
     probabilities = np.broadcast_to([1.0 - fail_prob, fail_prob], successors.shape)
     reward = np.zeros((length, 2))
     reward[-1] = 1.0 if variant == "paper" else (fail_prob, 1.0 - fail_prob)
-    return TabularMDP.from_sparse(successors, probabilities, initial=(length - 1) // 2, reward=reward)
+    return TabularMDP.from_sparse(
+        successors, probabilities, initial=(length - 1) // 2, reward=reward, action_names=("left", "right")
+    )

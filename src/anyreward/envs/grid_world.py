@@ -76,6 +76,7 @@ def grid_world(
         reward[g] = 1.0
     else:
         reward = (probabilities * (successors == g)).sum(-1)
-    mdp = TabularMDP.from_sparse(successors, probabilities, initial=start[0] * cols + start[1], reward=reward)
+    at, names = start[0] * cols + start[1], ("left", "right", "up", "down")
+    mdp = TabularMDP.from_sparse(successors, probabilities, initial=at, reward=reward, action_names=names)
     mdp.grid, mdp.arrows = (rows, cols), "←→↑↓"
     return mdp

@@ -149,6 +149,7 @@ class Run:
             environment.paid,
             environment.recording,
             reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
+            numbering=environment.numbering,
         )
 
     def own(self) -> dict[str, Any]:

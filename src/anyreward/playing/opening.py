@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import warnings
 from dataclasses import dataclass, fields, replace
+from enum import EnumMeta
 from typing import Any
 
 import numpy as np
 
 from .. import envs
+from ..data.numbering import Names
 from ..data.spaces import Bins, Codec, Indexed
 from ..data.tabular import TabularMDP
 from ..setting import TERMINALS, shown
@@ -48,6 +50,9 @@ class Gymnasium:
     step_timeout
         Seconds that a reset or a step may take before it counts as failed. The environment then runs in a thread of its own,
         which goes on hanging: make another environment to resume. None: as long as it takes.
+    state_names, action_names
+        What states and actions are called in tables and pictures: a list, a mapping from numbers to names, or an `Enum` class.
+        None: states are called after their observations, actions after an `Enum` of the environment if it has one.
     """
 
     env: Any
@@ -58,6 +63,8 @@ class Gymnasium:
     initial_state: int | None = None
     env_args: dict[str, Any] | None = None
     step_timeout: float | None = None
+    state_names: Names | None = None
+    action_names: Names | None = None
 
     def __post_init__(self) -> None:
         if self.terminal is not None and self.terminal not in TERMINALS:
@@ -65,6 +72,7 @@ class Gymnasium:
 
 
 ADAPTER = tuple(field.name for field in fields(Gymnasium) if field.name != "env")
+NAMES = ("state_names", "action_names")
 
 
 def as_model(env: Any, adapter: dict[str, Any]) -> TabularMDP | Gymnasium:
@@ -73,8 +81,12 @@ def as_model(env: Any, adapter: dict[str, Any]) -> TabularMDP | Gymnasium:
         env = envs.make(env, **(adapter.pop("env_args", None) or {}))
     given = {name: value for name, value in adapter.items() if value is not None}
     if isinstance(env, TabularMDP):
+        names = {name: given.pop(name) for name in NAMES if name in given}
         for name in given:
             raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
+        if names:
+            env = copy.copy(env)
+            env.numbering = env.numbering.named(**names)
         return env
     if not isinstance(env, Gymnasium):
         return Gymnasium(env, **given)
@@ -209,3 +221,34 @@ def time_limit(env: Any) -> int | None:
                 limits.append(alone.spec.max_episode_steps)
         env = env.env
     return min(limits) if limits else None
+
+
+# The actions of environments that come with Gymnasium, as its documentation names them.
+ACTIONS = {
+    "FrozenLake": ("left", "down", "right", "up"),
+    "CliffWalking": ("up", "right", "down", "left"),
+    "Taxi": ("south", "north", "east", "west", "pick up", "drop off"),
+    "Blackjack": ("stick", "hit"),
+}
+
+
+def own_action_names(env: Any, name: str) -> list[str] | None:
+    """The names that an environment itself has for its actions, as far as it says; None if it does not.
+
+    An attribute `actions` or `Actions` that is an `Enum` class (as in MiniGrid), a method `get_action_meanings` (as in Atari), or
+    one of Gymnasium's toy-text environments. Names that do not fit the number of actions are ignored.
+    """
+    try:
+        size = int(env.action_space.n)
+        inner = env.unwrapped
+        for enum in (getattr(inner, "actions", None), getattr(inner, "Actions", None)):
+            members: dict[str, Any] = dict(enum.__members__) if isinstance(enum, EnumMeta) else {}
+            if [member.value for member in members.values()] == list(range(size)):
+                return list(members)
+        meanings = getattr(inner, "get_action_meanings", None)
+        if callable(meanings):
+            found = [str(text) for text in meanings()]
+            return found if len(set(found)) == len(found) == size else None
+    except Exception:  # spaces without a number of actions, and whatever attributes of somebody's own raise
+        return None
+    return next((list(names) for start, names in ACTIONS.items() if name.startswith(start) and len(names) == size), None)
