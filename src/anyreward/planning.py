@@ -18,6 +18,8 @@ from .rewards.forms import ArrivalReward, Reward, as_reward
 from .setting import whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
 
@@ -108,24 +110,55 @@ def evaluate_policy(
 
 
 def induct(
-    model: Transitions, reward: np.ndarray | ArrivalReward, horizon: int, discount: float, policy: np.ndarray | None = None
+    model: Transitions,
+    reward: np.ndarray | ArrivalReward,
+    horizon: int,
+    discount: float,
+    policy: np.ndarray | None = None,
+    choose: Callable[[int, np.ndarray], np.ndarray] | None = None,
 ) -> Values:
-    """Backward induction for the optimum (`policy` is None), or for a policy; reward and policy have been checked."""
+    """Backward induction for the optimum, or for a policy; reward and policy have been checked.
+
+    With `choose`, the action of each state, (S,), is what it chooses from the step h and the action values Q, (S, A).
+    """
     S, A = model.n_states, model.n_actions
     r = mean_reward(model, reward, horizon)
-    Q, V = np.empty((horizon, S, A)), np.zeros((horizon + 1, S))
+    Q, V, chosen = np.empty((horizon, S, A)), np.zeros((horizon + 1, S)), np.zeros((horizon, S), np.int64)
     illegal = getattr(model, "illegal", ())  # illegal state-action pairs, (S, A); only empirical models have any
     for h in range(horizon - 1, -1, -1):
         Q[h] = r[h] + discount * model.expect(h, V[h + 1])
         if len(illegal):
             Q[h][illegal] = -np.inf
-        if policy is None:
+        if choose is not None:
+            chosen[h] = choose(h, Q[h])
+            V[h] = np.take_along_axis(Q[h], chosen[h][:, None], axis=1)[:, 0]
+        elif policy is None:
             V[h] = Q[h].max(axis=1)
         elif policy.ndim == 2:
             V[h] = np.take_along_axis(Q[h], policy[h][:, None], axis=1)[:, 0]
         else:
             V[h] = (policy[h] * np.where(policy[h] > 0, Q[h], 0.0)).sum(axis=1)
+    if choose is not None:
+        return Values(Q, V, chosen)
     return Values(Q, V, Q.argmax(axis=2) if policy is None else policy)
+
+
+def best_action(Q: np.ndarray, seen: np.ndarray, only_seen: bool) -> np.ndarray:
+    """The action of largest value in each state, (S,); among equals one that was seen, and then the one of smallest number.
+
+    Parameters
+    ----------
+    Q : ndarray, (S, A)
+        Action values.
+    seen : ndarray of bool, (S, A)
+        Which actions were seen.
+    only_seen : bool
+        Whether to choose among these alone, in states that have any.
+    """
+    if only_seen:
+        Q = np.where(seen | ~seen.any(axis=1, keepdims=True), Q, -np.inf)
+    best = Q.max(axis=1, keepdims=True) == Q
+    return (best.astype(np.int8) + (best & seen)).argmax(axis=1)
 
 
 def mean_reward(model: Transitions, reward: np.ndarray | ArrivalReward, horizon: int) -> np.ndarray:

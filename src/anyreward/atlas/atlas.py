@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +17,17 @@ from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
 from ..data.numbering import Numbering
-from ..planning import as_policy, induct
-from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
+from ..planning import as_policy, best_action, induct
+from ..rewards.forms import ArrivalReward, Reward
 from ..rewards.observed import ObservedRewards
-from ..setting import boolean, shown
-from ..words import exact
+from ..setting import boolean
 from .plan import Interval, Plan
 from .recording import Recording
+from .scoring import Scoring, scoring_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-OWN = "own"  # stands for the environment's own reward, as it was observed
-REWARDS = ("random", "deterministic")  # what may be assumed about the environment's own reward
 COUNTS = "counts:"  # prefix of the digest of the counts, for runs that have an identifier
 SAME = "the merged runs are of the same environment"  # an assumption that is printed
 
@@ -125,6 +121,7 @@ class Atlas:
         cautious: bool = False,
         rewards: str | None = None,
         stationary_rewards: bool = False,
+        allow_unseen: bool = False,
     ) -> Plan:
         """The optimal policy of the empirical model for a reward, with certified bounds.
 
@@ -134,143 +131,101 @@ class Atlas:
             An array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float; or a reward on arrival: an array (S, A, S) or
             (H, S, A, S), a function (h, s, a, s_next) -> float or a sparse table (`rewards.forms`). An expression such as `"state
             == 30"` (`rewards.expressions`) or the name of a file (`rewards.files`). `"own"` is the reward that the environment
-            itself paid.
+            itself paid while it was explored.
         reward_range : (float, float), optional
             The range of the reward, (0, 1) by default. With another range, value and bounds are in the units of the reward, and
-            the error bound for all rewards is multiplied by the width of the range.
+            the error bound for all rewards is multiplied by the width of the range. For `"own"`: the range of the rewards that
+            the environment can pay. A transition that was never observed may pay anything in it.
         cautious : bool, default False
             Return the policy with the best guaranteed value instead: its smallest value over all models that the data allow is
             largest.
-        rewards, stationary_rewards
-            For `"own"` only, see `plan_own`.
+        rewards : {"random", "deterministic"}, optional
+            For `"own"` only. "random", the default: nothing is assumed. The mean reward of each step, state and action lies in a
+            KL confidence interval (`docs/theory.md`, 8). Half of delta is spent on these means and half on the transitions, so
+            the bounds of the plan hold with probability at least 1 - delta. "deterministic": you know that the same transition
+            always pays the same, so one observation is enough. Data that contradict this are refused.
+        stationary_rewards : bool, default False
+            For `"own"` only: whether you know that rewards do not depend on the step. Stationary transitions do not imply it.
+        allow_unseen : bool, default False
+            Whether the plan may choose an action that was never seen in a state and step where others were. By default it does
+            so only where the certificate would not hold otherwise, see the notes.
 
         Returns
         -------
         Plan
 
-        Notes ----- The bounds are those of robust planning over the KL balls, cut off by the error bound for all rewards and by
-        the smallest and largest value that the reward allows at all. For a reward on arrival, from an atlas that was certified
-        without them, the balls are those of an event that covers the last step too: such bounds hold at once among themselves,
-        with the same probability.
+        Notes
+        -----
+        The bounds are those of robust planning over the KL balls, cut off by the error bound for all rewards and by the smallest
+        and largest value that the reward allows at all. For a reward on arrival, from an atlas that was certified without them,
+        the balls are those of an event that covers the last step too: such bounds hold at once among themselves, with the same
+        probability. So do the bounds of plans for `"own"`, for the same `rewards`; together with those of plans for given
+        rewards, they hold at once with probability at least 1 - 2 delta.
+
+        **Actions that were never seen.** In the empirical model an action without data leads anywhere, which may look good. The
+        plan therefore chooses the best of the actions that were seen in that state (at that step, if transitions depend on it),
+        as long as there is one. There are two exceptions. At the last step nothing follows, so the value of an action is its
+        reward; if that is given, all actions are compared, and the seen ones are preferred among equals. And the certificate
+        promises that plans are epsilon-optimal: if only an unseen action can keep this promise, the plan is the optimal one of
+        the empirical model. The bounds are about the policy that is returned in either case.
         """
-        if isinstance(reward, str) and reward == OWN:
-            return self.plan_own(reward_range, cautious, "random" if rewards is None else rewards, stationary_rewards)
-        if rewards is not None or stationary_rewards:
-            raise ValueError(
-                "rewards and stationary_rewards are only for the reward 'own': leave them out for a reward that you give."
-            )
-        reward_range = (0.0, 1.0) if reward_range is None else reward_range
-        r, slack, error, lowest, highest = self._units(reward, reward_range)
-        model, setting = self._model, self.counts.setting
-        robust = self._robust(r)
-        optimum = induct(model, r, setting.horizon, setting.discount)
-        policy = robust.best(kernels.robust.LOWER)[0].argmax(axis=2) if cautious else optimum.policy
-        policy = policy[:, : setting.n_states]
-        lowest_policy = extended_to_terminations(self.counts, policy, r, best=False)
-        best = float(model.initial @ optimum.V[0])
-        value, floor = best, best
-        if cautious or setting.n_outcomes > setting.n_states:
-            played = extended_to_terminations(self.counts, policy, r, best=True)
-            value, floor = (
-                float(model.initial @ induct(model, r, setting.horizon, setting.discount, pi).V[0])
-                for pi in (played, lowest_policy)
-            )
-        value = min(highest, max(lowest, value))  # rounding may have moved it outside
-        # The upper bound needs the optimal value in the empirical model, which a cautious policy may not have.
-        best = best if cautious else value
-        lower = max(lowest, floor - error, robust.of(lowest_policy, kernels.robust.LOWER) - slack)
-        upper = min(highest, best + error, robust.best(kernels.robust.UPPER)[1] + slack)
-        certificate = self.certificate
-        return Plan(policy, value, lower, max(lower, upper), reward_range, certificate.delta, self._assumptions())
+        scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards)
+        return self._plan(scoring, boolean(cautious, "cautious"), boolean(allow_unseen, "allow_unseen"))
+
+    def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
+        """The plan for a scoring; arguments as for `plan`."""
+        model, setting, average = self._model, self.counts.setting, scoring.pays.average
+        optimum = induct(model, average, setting.horizon, setting.discount)
+        most, least = self._robust(scoring.pays.most, scoring.delta), self._robust(scoring.pays.least, scoring.delta)
+        total = float(setting.sigma[-1])
+        base_low, base, base_high = (x * total for x in scoring.pays.base)
+        best = float(model.initial @ optimum.V[0]) + base
+        upper = min(scoring.highest, best + scoring.error, most.best(kernels.robust.UPPER)[1] + base_high + scoring.slack)
+
+        def bounded(policy: np.ndarray, optimal: bool) -> Plan:
+            """The plan with this policy, and its bounds."""
+            policy = policy[:, : setting.n_states]
+            extended = extended_to_terminations(self.counts, policy, average, best=False)
+            value = floor = best
+            if not optimal or setting.n_outcomes > setting.n_states:
+                played = extended_to_terminations(self.counts, policy, average, best=True)
+                value, floor = (
+                    float(model.initial @ induct(model, average, setting.horizon, setting.discount, pi).V[0]) + base
+                    for pi in (played, extended)
+                )
+            value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
+            guaranteed = least.of(extended, kernels.robust.LOWER) + base_low - scoring.slack
+            lower = max(scoring.lowest, floor - scoring.error, guaranteed)
+            delta, assumed = self.certificate.delta, self._assumptions(*scoring.assumed)
+            return Plan(policy, value, lower, max(lower, upper), scoring.reward_range, delta, assumed, self, scoring)
+
+        if cautious:
+            return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), optimal=False)
+        if allow_unseen:
+            return bounded(optimum.policy, optimal=True)
+        last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
+        policy = np.stack([best_action(Q, *self._seen_at(h, last)) for h, Q in enumerate(optimum.Q)])
+        if (np.take_along_axis(optimum.Q, policy[..., None], axis=2)[..., 0] == optimum.V[:-1]).all():
+            return bounded(policy, optimal=True)
+        choose = lambda h, Q: best_action(Q, *self._seen_at(h, last))  # noqa: E731
+        plan = bounded(induct(model, average, setting.horizon, setting.discount, choose=choose).policy, optimal=False)
+        keeps_promise = plan.regret_bound <= 2 * scoring.error
+        return plan if keeps_promise else bounded(optimum.policy, optimal=True)
+
+    def _seen_at(self, h: int, last: bool) -> tuple[np.ndarray, bool]:
+        """Which actions were seen at step h, and whether a plan has to choose among them: not at the last step, unless `last`."""
+        return self._seen[min(h, len(self._seen) - 1)], last or h + 1 < self.counts.setting.horizon
+
+    @cached_property
+    def _seen(self) -> np.ndarray:
+        """Which actions were seen in each state: (H, n_outcomes, A) booleans, or (1, n_outcomes, A) if stationary."""
+        setting = self.counts.setting
+        n = self.counts.n().reshape(-1, setting.n_states, setting.n_actions) > 0
+        return np.pad(n, ((0, 0), (0, setting.n_outcomes - setting.n_states), (0, 0)))
 
     def _assumptions(self, *more: str) -> tuple[str, ...]:
         """The assumptions of a certified interval: those of the certificate, and perhaps more."""
         return (*self.certificate.assumptions, *more)
-
-    def plan_own(
-        self,
-        reward_range: tuple[float, float] | None = None,
-        cautious: bool = False,
-        rewards: str = "random",
-        stationary_rewards: bool = False,
-    ) -> Plan:
-        """A plan for the reward that the environment itself paid while it was explored; `plan("own")` calls it.
-
-        Parameters
-        ----------
-        reward_range : (float, float), optional
-            The range of the rewards that the environment can pay, (0, 1) by default. A transition that was never observed may pay
-            anything in it.
-        cautious : bool, default False
-            Return the policy with the best guaranteed value instead.
-        rewards : {"random", "deterministic"}, default "random"
-            "random": nothing is assumed. The mean reward of each step, state and action lies in a KL confidence interval
-            (`docs/theory.md`, 8). Half of delta is spent on these means and half on the transitions, so the bounds of the plan
-            hold with probability at least 1 - delta.
-
-            "deterministic": you know that the same transition always pays the same, so one observation is enough. Data that
-            contradict this are refused.
-        stationary_rewards : bool, default False
-            Whether you know that rewards do not depend on the step. Stationary transitions do not imply it.
-
-        Returns
-        -------
-        Plan
-
-        Notes ----- Such bounds, for the same `rewards`, hold at once among themselves. Together with the bounds of plans for
-        given rewards, they hold at once with probability at least 1 - 2 delta.
-        """
-        stationary_rewards = boolean(stationary_rewards, "stationary_rewards")
-        if self.paid is None or not len(self.paid):
-            raise ValueError("this atlas has no observed rewards: explore an environment that pays rewards, or give a reward.")
-        if rewards not in REWARDS:
-            raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
-        low, high = checked_range((0.0, 1.0) if reward_range is None else reward_range)
-        seen = self.paid.range
-        if not low <= seen[0] <= seen[1] <= high:
-            raise ValueError(
-                f"the environment paid rewards from {seen[0]:g} to {seen[1]:g}, outside [{low:g}, {high:g}]: "
-                "pass reward_range=(lowest, highest), the range of what it can pay."
-            )
-        if self.paid.pooled and not stationary_rewards:
-            raise ValueError(
-                "the rewards in this atlas were pooled over the steps when it was saved: if you know that they do not depend on "
-                "the step, pass stationary_rewards=True; otherwise explore again."
-            )
-        setting, stays, delta = self.counts.setting, self.counts.stays(), self.certificate.delta
-        assumed = [f"rewards lie in [{exact(low)}, {exact(high)}]"]
-        if rewards == "deterministic":
-            against = self.paid.contradiction(stationary_rewards)
-            if against is not None:
-                h, s, a, s_next = against
-                raise ValueError(
-                    f"rewards is 'deterministic', but the transition from state {s} with action {a} to {s_next} "
-                    f"paid different rewards (for example at step {h}): pass rewards='random'"
-                    + (", or leave out stationary_rewards." if stationary_rewards and self.paid.contradiction() is None else ".")
-                )
-            assumed.append("the same transition always pays the same" + ("" if stationary_rewards else " at the same step"))
-            own = self.paid.deterministic(setting, stays, (low, high), stationary_rewards)
-        else:
-            own = self.paid.random(setting, stays, (low, high), stationary_rewards, delta / 2)
-        drift = self.paid.drift(setting, (low, high)) if stationary_rewards and not self.paid.pooled else None
-        if drift is not None:
-            raise ValueError(
-                f"stationary_rewards is True, but the mean reward of going from state {drift[0]} with action {drift[1]} "
-                f"to {drift[2]} depends on the step (false-alarm probability 1 in a million): leave it out."
-            )
-        if stationary_rewards:
-            assumed.append("rewards do not depend on the step")
-        share = delta / 2 if rewards == "random" else delta
-        least, most = (self._robust(r, share) for r in (own.least, own.most))
-        model, total, H, gamma = self._model, float(setting.sigma[-1]), setting.horizon, setting.discount
-        policy = least.best(kernels.robust.LOWER)[0].argmax(axis=2) if cautious else induct(model, own.average, H, gamma).policy
-        policy = policy[:, : setting.n_states]
-        played = extended_to_terminations(self.counts, policy, own.average, best=False)
-        value = float(model.initial @ induct(model, own.average, H, gamma, played).V[0]) + own.base[1] * total
-        slack = 1e-12 * total * max(abs(low), abs(high))
-        lower = max(low * total - slack, least.of(played, kernels.robust.LOWER) + own.base[0] * total - slack)
-        upper = min(high * total + slack, most.best(kernels.robust.UPPER)[1] + own.base[2] * total + slack)
-        return Plan(policy, value, lower, max(lower, upper), (low, high), delta, self._assumptions(*assumed))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
         """A policy with every illegal action a replaced by legal action number a mod k, where k actions are legal in that state.
@@ -297,38 +252,50 @@ class Atlas:
             moved[:, np.arange(len(instead)), instead[:, a]] += policy[:, :, a]
         return moved
 
-    def evaluate(self, policy: ArrayLike, reward: Reward, reward_range: tuple[float, float] = (0.0, 1.0)) -> Interval:
+    def evaluate(
+        self,
+        policy: ArrayLike,
+        reward: Reward,
+        reward_range: tuple[float, float] | None = None,
+        rewards: str | None = None,
+        stationary_rewards: bool = False,
+    ) -> Interval:
         """The value of any policy under any reward, with certified bounds.
 
         Parameters
         ----------
         policy : array_like
             (H, S) actions, or (H, S, A) probabilities of actions.
-        reward, reward_range
-            As in `plan`; `"own"` is not possible.
+        reward, reward_range, rewards, stationary_rewards
+            As in `plan`.
 
         Returns
         -------
         Interval
-            All such intervals, for all policies and rewards, hold at once on the certificate's event (see `Plan`).
+            All such intervals, for all policies and given rewards, hold at once on the certificate's event (see `Plan`).
+            Intervals for `"own"` hold on the event of plans for it.
         """
-        if isinstance(reward, str) and reward == OWN:
-            raise ValueError("evaluate does not take the reward 'own': plan('own') gives bounds for its policy.")
-        r, slack, error, lowest, highest = self._units(reward, reward_range)
-        model, setting, robust = self._model, self.counts.setting, self._robust(r)
-        S, N = setting.n_states, setting.n_outcomes
+        return self._evaluate(policy, scoring_of(self, reward, reward_range, rewards, stationary_rewards))
+
+    def _evaluate(self, policy: ArrayLike, scoring: Scoring) -> Interval:
+        """The value of a policy for a scoring, with certified bounds."""
+        model, setting, average = self._model, self.counts.setting, scoring.pays.average
+        S, N, total = setting.n_states, setting.n_outcomes, float(setting.sigma[-1])
         whole = N > S and np.ndim(policy) in (2, 3) and np.shape(policy)[1] == N
         states = as_policy(policy, N if whole else S, setting.n_actions, setting.horizon)
         legal = self.legal(states[:, :S])
         pi = (
             np.concatenate([legal, states[:, S:]], axis=1)
             if whole
-            else extended_to_terminations(self.counts, legal, r, best=False)
+            else extended_to_terminations(self.counts, legal, average, best=False)
         )
-        value = float(model.initial @ induct(model, r, setting.horizon, setting.discount, pi).V[0])
-        value = min(highest, max(lowest, value))  # rounding may have moved it outside
-        lower = max(lowest, value - error, robust.of(pi, kernels.robust.LOWER) - slack)
-        upper = min(highest, value + error, robust.of(pi, kernels.robust.UPPER) + slack)
+        base_low, base, base_high = (x * total for x in scoring.pays.base)
+        value = float(model.initial @ induct(model, average, setting.horizon, setting.discount, pi).V[0]) + base
+        value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
+        least, most = (self._robust(r, scoring.delta) for r in (scoring.pays.least, scoring.pays.most))
+        lower = least.of(pi, kernels.robust.LOWER) + base_low - scoring.slack
+        upper = most.of(pi, kernels.robust.UPPER) + base_high + scoring.slack
+        lower, upper = max(scoring.lowest, value - scoring.error, lower), min(scoring.highest, value + scoring.error, upper)
         return Interval(lower, value, max(lower, upper))
 
     @cached_property
@@ -341,33 +308,12 @@ class Atlas:
         """KL radii that were computed already, by delta and by whether the event covers the last step."""
         return {}
 
-    def _robust(self, reward: np.ndarray | ArrivalReward, delta: float | None = None) -> Robust:
-        """Robust planning for a reward over the certificate's KL balls, or over those for another delta."""
-        bound, last_step = self.certificate.bound, isinstance(reward, ArrivalReward)
-        key = (self.certificate.transition_delta if delta is None else delta, last_step)
+    def _robust(self, reward: np.ndarray | ArrivalReward, delta: float) -> Robust:
+        """Robust planning for a reward over the KL balls that all contain their distributions with probability 1 - delta."""
+        bound, key = self.certificate.bound, (delta, isinstance(reward, ArrivalReward))
         if key not in self._radii:
             self._radii[key] = bound.kl_radii(self.counts, *key)
         return Robust(self.counts, self._radii[key], bound.most_successors(self.counts.setting), reward)
-
-    def _units(
-        self, reward: Reward, reward_range: tuple[float, float]
-    ) -> tuple[np.ndarray | ArrivalReward, float, float, float, float]:
-        """The checked reward, a margin for rounding, the any-reward error bound, the lowest and the highest possible value."""
-        setting = self.counts.setting
-        low, high = checked_range(reward_range)
-        r = reward_of_setting(reward, setting, (low, high))
-        gammas = setting.discount ** np.arange(setting.horizon)
-        arrival = isinstance(r, ArrivalReward)
-        extremes = r.extremes() if isinstance(r, ArrivalReward) else (r.min(axis=(1, 2)), r.max(axis=(1, 2)))
-        lowest, highest = (float(gammas @ extreme) for extreme in extremes)
-        exact_ends = [sum(map(Fraction, extreme.tolist())) for extreme in extremes] if setting.discount == 1.0 else []
-        slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
-        # A reward that the certificate does not cover has the bounds of robust planning alone.
-        error = self.error_bound * (high - low) + slack if self.certificate.covers(arrival) else np.inf
-        rounding = 1e-15 * (setting.horizon + 10)  # the relative error of a sum over the steps
-        if [lowest, highest] == exact_ends:  # nothing was rounded, as is usual for rewards that are whole numbers
-            return r, slack, error, lowest, highest
-        return r, slack, error, lowest - rounding * abs(lowest), highest + rounding * abs(highest)
 
     def __or__(self, other: Atlas) -> Atlas:
         """Both atlases merged; see `merge`."""
@@ -502,14 +448,3 @@ def shared_runs(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """
     mine, theirs = ({run for run in runs if not run.startswith(COUNTS)} for runs in (one, other))
     return bool(mine & theirs or any(COUNTS + run in other for run in mine) or any(COUNTS + run in one for run in theirs))
-
-
-def checked_range(reward_range: Any) -> tuple[float, float]:
-    """`reward_range` as two floats. Raises if they are not finite or the first is not below the second."""
-    try:
-        low, high = (float(x) for x in reward_range)
-    except (TypeError, ValueError):
-        raise ValueError(f"reward_range is {shown(reward_range)}: it has to be two numbers, (lowest, highest).") from None
-    if not (isfinite(low) and isfinite(high) and low < high):
-        raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")
-    return low, high

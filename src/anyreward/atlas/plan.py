@@ -1,13 +1,22 @@
-"""`Plan`: a policy for one reward with certified bounds; `Interval`: the value of a policy with certified bounds."""
+"""`Plan`: a policy for one reward, with certified bounds, that can act; `Interval`: a value with certified bounds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import kernels
+from ..planning import induct
+from ..playing.rollouts import legal_action, rollouts
+from ..setting import whole_number
 from ..words import confidence_level, interval
+from .scoring import Scoring, earnings
+
+if TYPE_CHECKING:
+    from .atlas import Atlas
 
 
 class Interval(NamedTuple):
@@ -31,9 +40,13 @@ class Interval(NamedTuple):
         return f"{self.value:.4g} in {interval(self.lower, self.upper)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """A policy for one reward, with certified bounds on its value and on the optimal value. `Atlas.plan` makes plans.
+
+        plan.act(observation, step)         # the environment's own observation and action
+        plan.run(env, episodes=100)         # what was earned in each episode
+        plan.to_pandas()                    # what it does in each state, with names, counts and values
 
     On the certificate's event,
 
@@ -44,7 +57,7 @@ class Plan:
     does not mention rewards. `lower` is the smallest value of the policy, and `upper` the largest optimal value, over all models
     in the balls.
 
-    A plan for the environment's own reward has an event of its own, of the same probability (`Atlas.plan_own`).
+    A plan for the environment's own reward has an event of its own, of the same probability (`Atlas.plan`).
 
     Attributes
     ----------
@@ -61,6 +74,10 @@ class Plan:
         The bounds hold with probability at least 1 - delta ...
     assumptions : tuple of str
         ... if all of these assumptions are true.
+    atlas : Atlas
+        What the plan was made from.
+    scoring : Scoring
+        The reward, as the atlas sees it.
     """
 
     policy: np.ndarray
@@ -70,11 +87,173 @@ class Plan:
     reward_range: tuple[float, float]
     delta: float
     assumptions: tuple[str, ...]
+    atlas: Atlas = field(repr=False)
+    scoring: Scoring = field(repr=False)
 
     @property
     def regret_bound(self) -> float:
         """The largest possible difference between the optimal value and the value of the policy: upper - lower."""
         return self.upper - self.lower
+
+    def act(self, observation: Any, step: int, action_mask: Any = None) -> Any:
+        """The environment's own action for one of its observations.
+
+        Parameters
+        ----------
+        observation
+            As the environment gives it; for a model with numbered states, the number.
+        step : int
+            The number of actions that were played in this episode already, from 0 to H - 1.
+        action_mask : array_like of bool, (A,), optional
+            Which actions are legal now. If the action of the plan is not, which can only be in a state that was never visited,
+            legal action number a mod k is returned, as when exploring.
+        """
+        h, s = whole_number(step, "step"), self.atlas.numbering.state(observation)
+        if not 0 <= h < len(self.policy):
+            raise ValueError(f"step is {h}: an episode has the steps 0 to {len(self.policy) - 1}.")
+        n_actions = self.atlas.counts.setting.n_actions
+        return self.atlas.numbering.action(legal_action(int(self.policy[h, s]), action_mask, n_actions, s))
+
+    @cached_property
+    def V(self) -> np.ndarray:
+        """The value of the policy from each step and state in the empirical model, (H + 1, S); the last row is 0."""
+        return self._from_there(induct(*self._model, self._extended).V, self.scoring.pays.base[1])
+
+    @cached_property
+    def lower_V(self) -> np.ndarray:
+        """A lower bound on the true value of the policy from each step and state, (H + 1, S)."""
+        robust = self.atlas._robust(self.scoring.pays.least, self.scoring.delta)
+        low = self._from_there(robust.state_values(kernels.robust.LOWER, self._extended), self.scoring.pays.base[0])
+        return np.maximum(low - self.scoring.slack, self._left * self.reward_range[0] - self.scoring.slack)
+
+    @cached_property
+    def upper_V(self) -> np.ndarray:
+        """An upper bound on the true optimal value from each step and state, (H + 1, S).
+
+        Together: on the event of the plan, lower_V <= true value of the policy <= true optimal value <= upper_V in all steps and
+        states at once.
+        """
+        robust = self.atlas._robust(self.scoring.pays.most, self.scoring.delta)
+        high = self._from_there(robust.state_values(kernels.robust.UPPER), self.scoring.pays.base[2])
+        return np.minimum(high + self.scoring.slack, self._left * self.reward_range[1] + self.scoring.slack)
+
+    @property
+    def _model(self) -> tuple[Any, Any, int, float]:
+        setting = self.atlas.counts.setting
+        return self.atlas._model, self.scoring.pays.average, setting.horizon, setting.discount
+
+    @property
+    def _left(self) -> np.ndarray:
+        """The largest sum of discounted weights from each step on, (H + 1, 1)."""
+        return self.atlas.counts.setting.sigma[::-1, None]
+
+    def _from_there(self, V: np.ndarray, base: float) -> np.ndarray:
+        return V[:, : self.policy.shape[1]] + base * self._left
+
+    @cached_property
+    def _extended(self) -> np.ndarray:
+        """The policy for all outcomes, terminations included."""
+        from .atlas import extended_to_terminations
+
+        return extended_to_terminations(self.atlas.counts, self.policy, self.scoring.pays.average, best=False)
+
+    @cached_property
+    def visits(self) -> np.ndarray:
+        """How often the policy's action was seen in each step and state, (H, S); at any step if transitions are stationary."""
+        n = self.atlas.counts.n()
+        n = np.broadcast_to(n, (*self.policy.shape, n.shape[-1]))
+        return np.take_along_axis(n, self.policy[..., None], axis=2)[..., 0]
+
+    @cached_property
+    def reach(self) -> np.ndarray:
+        """The probability of being in each state at each step under the policy, in the empirical model, (H, S).
+
+        Where episodes may terminate early, the rows sum to less than one.
+        """
+        model, here = self.atlas._model, self.atlas._model.initial
+        mass = np.zeros((len(self.policy), len(here)))
+        for h, actions in enumerate(self._extended):
+            mass[h] = here
+            here = model.push(h, here, actions)
+        return mass[:, : self.policy.shape[1]]
+
+    def run(self, env: Any, episodes: int = 1, *, reward: Any = None, seed: int = 0, **adapter: Any) -> np.ndarray:
+        """Plays the plan in an environment and returns what was earned in each episode, (episodes,).
+
+        Parameters
+        ----------
+        env
+            The environment that was explored, in any of the forms that `explore` takes, or a `gymnasium.vector.VectorEnv` of it.
+        episodes : int, default 1
+        reward : optional
+            What to count: None for the reward that the plan is for, `"own"` for what the environment pays, or any other reward
+            in one of the forms of `Atlas.plan`. Rewards are discounted if the setting is.
+        seed : int, default 0
+            Runs with the same seed are identical, if the environment's `reset` respects its seed.
+        **adapter
+            Arguments of `Gymnasium` such as `env_args`. How observations become states is known to the plan.
+        """
+        episodes = whole_number(episodes, "episodes")
+        if episodes < 0:
+            raise ValueError(f"episodes is {episodes}: it cannot be negative.")
+        atlas, found, total = self.atlas, [np.zeros(0)], 0
+        setting, earned = atlas.counts.setting, self.scoring.earned if reward is None else earnings(atlas, reward)
+        batches = rollouts(setting, atlas.numbering, self.policy, env, seed, adapter)
+        while total < episodes:
+            found.append(earned(*next(batches), setting.discount))
+            total += len(found[-1])
+        return np.concatenate(found)[:episodes]
+
+    def to_pandas(self, visited: bool = False) -> Any:
+        """What the plan does, as a pandas data frame with one row for each step and state.
+
+        The columns are step, state (its number), name (what the state is called), observation (a value of the observation space
+        that belongs to the state, None for the extra state of terminations), action (its name), action_number, seen (how
+        often that action was seen there), value, lower and upper (the value from there, with the certified bounds of `lower_V`
+        and `upper_V`), and probability (of getting there, in the empirical model).
+
+        Parameters
+        ----------
+        visited : bool, default False
+            Whether to leave out the states that were never visited at that step.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ValueError("pandas is not installed: pip install pandas.") from None
+        H, S = self.policy.shape
+        atlas, A = self.atlas, self.atlas.counts.setting.n_actions
+        chosen = np.broadcast_to(atlas._seen[:, :S].any(axis=2), (H, S)) if visited else np.ones((H, S), bool)
+        step, state = np.nonzero(chosen)
+        names = {s: atlas.state_name(s) for s in np.unique(state).tolist()}
+        values = {s: atlas.numbering.observation(s) for s in names}
+        actions = np.array([atlas.action_name(a) for a in range(A)], dtype=object)
+        return pd.DataFrame(
+            {
+                "step": step,
+                "state": state,
+                "name": [names[s] for s in state.tolist()],
+                "observation": [values[s] for s in state.tolist()],
+                "action": actions[self.policy[chosen]],
+                "action_number": self.policy[chosen],
+                "seen": self.visits[chosen],
+                "value": self.V[:-1][chosen],
+                "lower": self.lower_V[:-1][chosen],
+                "upper": self.upper_V[:-1][chosen],
+                "probability": self.reach[chosen],
+            }
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same policy for the same reward, with the same bounds."""
+        if not isinstance(other, Plan):
+            return NotImplemented
+        mine, theirs = (
+            (plan.value, plan.lower, plan.upper, plan.reward_range, plan.delta, plan.assumptions) for plan in (self, other)
+        )
+        return mine == theirs and np.array_equal(self.policy, other.policy) and self.scoring.pays_as(other.scoring)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         H, S = self.policy.shape

@@ -37,24 +37,33 @@ class Robust:
         else:  # a copy, because the kernels are compiled for writable arrays
             self.reward = np.array(reward), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
 
-    def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, float]:
-        """Q and the value from the start, for the best actions or for a policy (`whose`), in the extreme models (`side`)."""
+    def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Q and V of the best actions or of a policy (`whose`) in the extreme models (`side`)."""
+        A, discount = self.setting.n_actions, self.setting.discount
+        return kernels.robust.values(self.table, A, self.radii, self.most, *self.reward, discount, side, whose, policy)
+
+    def _start(self, V: np.ndarray, side: float) -> float:
+        """The extreme value from the start, from the values of all steps and outcomes."""
         setting = self.setting
-        Q, V = kernels.robust.values(
-            self.table, setting.n_actions, self.radii, self.most, *self.reward, setting.discount, side, whose, policy
-        )
         start = -1 if setting.initial_state is None else setting.initial_state
-        return Q, float(kernels.robust.start(self.table, self.radii, start, V[0, : setting.n_states], side))
+        return float(kernels.robust.start(self.table, self.radii, start, V[0, : setting.n_states], side))
 
     def best(self, side: float) -> tuple[np.ndarray, float]:
         """Q (H, n_outcomes, A), and the value from the start, of the actions that are best in the extreme models.
 
         `side` is `kernels.robust.UPPER` for the largest values over the models, or `LOWER` for the smallest.
         """
-        return self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))
+        Q, V = self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))
+        return Q, self._start(V, side)
 
     def of(self, policy: np.ndarray, side: float) -> float:
         """The largest (`UPPER`) or smallest (`LOWER`) value over the models of a policy, (H, S) or (H, S, A)."""
+        return self._start(self.state_values(side, policy), side)
+
+    def state_values(self, side: float, policy: np.ndarray | None = None) -> np.ndarray:
+        """The extreme value from each step and outcome, (H+1, n_outcomes), of a policy or, without one, of the best actions."""
+        if policy is None:
+            return self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))[1]
         if policy.ndim == 2:
             policy = (policy[..., None] == np.arange(self.setting.n_actions)).astype(float)
         return self._values(side, kernels.robust.GIVEN, np.ascontiguousarray(policy))[1]

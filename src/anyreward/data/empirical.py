@@ -60,6 +60,17 @@ class EmpiricalModel:
         out[self._absorbing] = V[self._absorbing, None]
         return out
 
+    def push(self, h: int, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
+        """The distribution of the state after step h, (S,), from the one before it, `mass`, under a policy, (S,)."""
+        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
+        played = np.zeros((self.n_states, self.n_actions))
+        played[np.arange(self.n_states), policy] = mass
+        played[self._absorbing] = 0.0
+        flat = played.reshape(-1)
+        out = total_by(target, p * flat[pair], self.n_states) + flat[unvisited].sum() / self.n_states
+        out[self._absorbing] += mass[self._absorbing]
+        return out
+
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
         """The expectation of a reward on arrival for each state-action pair at step h, (S, A)."""
         pair, target, p, unvisited = self._layers[0 if self._stationary else h]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, EnumMeta
@@ -52,6 +53,10 @@ class Numbering:
             names = replace(names, action_names=checked_names(action_names, self.actions.size, "action_names"))
         return names
 
+    def copy(self) -> Numbering:
+        """An independent copy: observations that are numbered in it, as they appear, are not numbered here."""
+        return replace(self, observations=copy.deepcopy(self.observations)) if isinstance(self.observations, Indexed) else self
+
     @property
     def is_plain(self) -> bool:
         """Whether states and actions are their own numbers, and have no names."""
@@ -73,6 +78,11 @@ class Numbering:
             if isinstance(problem, ValueError) and str(problem).endswith("."):
                 raise
             raise ValueError(f"{shown(observation)} is not an observation of the environment that was explored.") from None
+
+    def observation(self, number: int) -> Any:
+        """An observation that belongs to a state; the cell, for bins. None if there is none, or none is known."""
+        known = len(self.observations.values) if isinstance(self.observations, Indexed) else self.observations.size
+        return self.observations.decode(number) if number < known else None
 
     def action(self, number: int) -> Any:
         """The environment's own action with that number."""

@@ -20,10 +20,8 @@ This is what is done to it, so that a certificate about the process is a certifi
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -369,9 +367,7 @@ class GymnasiumEnvironment:
 
     @property
     def numbering(self) -> Numbering:
-        if isinstance(self.observations, Indexed):  # it goes on growing
-            return replace(self._names, observations=copy.deepcopy(self.observations))
-        return self._names
+        return self._names.copy()  # it goes on growing
 
     @property
     def recording(self) -> Recording | None:

@@ -3,6 +3,8 @@
 An expression may contain
 
 - the names state (or s), action (a), step (h), next (the successor), and the sizes horizon, states and actions;
+- names of states and actions in quotes, compared with state, next or action: `state == "kitchen" and action != "wait"`; the parts
+  of a state that have names, such as the keys of a dictionary that is observed: `floor == 3`;
 - numbers, and the operators + - * / // % **;
 - comparisons, also chained ones and `in (1, 2, 3)`; and, or, not; `x if condition else y`;
 - the functions abs, min, max, floor, sqrt, exp and log.
@@ -24,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.numbering import Numbering
 from ..setting import shown
 
 # Limits that keep an expression from using too much time or memory.
@@ -58,10 +61,14 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "max": (2, np.maximum),
 }
 NAMES = {"s": "state", "a": "action", "h": "step"}
+SIZES = ("state", "action", "step", "next", "horizon", "states", "actions")
 
 
-def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndarray:
-    """The reward that an expression describes, as an array: (H, S, A), or (H, S, A, S) if it contains `next`."""
+def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering: Numbering | None = None) -> np.ndarray:
+    """The reward that an expression describes, as an array: (H, S, A), or (H, S, A, S) if it contains `next`.
+
+    `numbering` has the names of states and actions that the expression may contain.
+    """
     S, A, H = n_states, n_actions, horizon
     tree = _parse(text)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -73,14 +80,52 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int) -> np.ndar
     axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
     values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))
     values |= {"horizon": np.float64(H), "states": np.float64(S), "actions": np.float64(A)}
+    parts = {} if numbering is None else numbering.variables()
+    for name, part in parts.items():  # one value for each state; a termination that is one extra state has none
+        if name not in values and name not in NAMES:
+            values[name] = np.append(part, np.full(S - len(part), -1.0)).reshape(axes[1].shape)
     try:
         with np.errstate(all="raise", under="ignore"):
-            r = np.asarray(_value(tree.body, values, text), dtype=float)
+            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A)), values, text), dtype=float)
     except MemoryError:
         raise ValueError(f"the reward {shown(text)} takes more memory than there is: give it as a table.") from None
     except FloatingPointError as problem:
         raise ValueError(f"the reward {shown(text)} cannot be computed everywhere: {problem}.") from None
     return np.array(np.broadcast_to(r, shape))
+
+
+def numbered(tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int]) -> ast.expr:
+    """The expression with names of states and actions replaced by their numbers, where they are compared with state or action.
+
+    Warns where state, next or action is compared with a number that none of them has.
+    """
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        kinds = {NAMES.get(side.id, side.id) for side in sides if isinstance(side, ast.Name)} & {"state", "next", "action"}
+        if len(kinds) != 1:
+            continue
+        kind = "action" if kinds == {"action"} else "state"
+        equal = all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops)
+        for side in sides:
+            for item in side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]:
+                if not isinstance(item, ast.Constant) or not equal:
+                    continue
+                if isinstance(item.value, str):
+                    if numbering is None:
+                        raise ValueError(
+                            f"the reward {shown(text)} names the {kind} {shown(item.value)}, but {kind}s have no names here."
+                        )
+                    item.value = numbering.lookup(kind, item.value)
+                size = sizes[kind == "action"]
+                if isinstance(item.value, int | float) and not 0 <= item.value < size:
+                    warnings.warn(
+                        f"the reward {shown(text)} compares {kind} with {item.value}, but {kind}s go from 0 to {size - 1}: "
+                        "that is never true.",
+                        stacklevel=2,
+                    )
+    return tree
 
 
 def _parse(text: str) -> ast.Expression:
@@ -125,7 +170,7 @@ def _value(node: ast.expr, names: dict[str, Any], text: str) -> Any:
         case ast.Name(id=name):
             if NAMES.get(name, name) in names:
                 return names[NAMES.get(name, name)]
-            known = "state, action, step, next, horizon, states, actions"
+            known = ", ".join(dict.fromkeys((*SIZES, *names)))
             raise ValueError(f"the reward {shown(text)} contains the unknown name {shown(name)}: the names are {known}.")
         case ast.BinOp(left=left, op=op, right=right) if type(op) in BINARY:
             return BINARY[type(op)](np.float64(1) * of(left), np.float64(1) * of(right))

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.numbering import Numbering
 from ..setting import Setting, shown
 
 Reward = Any  # one of the forms above
@@ -84,7 +85,12 @@ class ArrivalReward:
 
 
 def as_reward(
-    reward: Reward, n_states: int, n_actions: int, horizon: int, within: tuple[float, float] | None = None
+    reward: Reward,
+    n_states: int,
+    n_actions: int,
+    horizon: int,
+    within: tuple[float, float] | None = None,
+    numbering: Numbering | None = None,
 ) -> np.ndarray | ArrivalReward:
     """A reward of any form as an array (H, S, A), or as an `ArrivalReward`.
 
@@ -96,6 +102,8 @@ def as_reward(
         S, A and H.
     within : (float, float), optional
         The range in which all values have to lie.
+    numbering : Numbering, optional
+        The names of states and actions, for expressions.
     """
     S, A, H = n_states, n_actions, horizon
     if isinstance(reward, ArrivalReward):
@@ -109,7 +117,7 @@ def as_reward(
         given = read_reward(reward, Setting(n_states=S, n_actions=A, horizon=H))
         if not isinstance(given, str):
             return as_reward(given, S, A, H, within)
-        r = reward_of(given, S, A, H)
+        r = reward_of(given, S, A, H, numbering)
     elif callable(reward):
         r = _from_function(reward, S, A, H)
     else:
@@ -133,7 +141,9 @@ def as_reward(
     return ArrivalReward((len(r), S, A, H), pairs * S, np.tile(np.arange(S), r[..., 0].size), r.reshape(-1).astype(float))
 
 
-def reward_of_setting(reward: Reward, setting: Setting, within: tuple[float, float] | None = None) -> np.ndarray | ArrivalReward:
+def reward_of_setting(
+    reward: Reward, setting: Setting, within: tuple[float, float] | None = None, numbering: Numbering | None = None
+) -> np.ndarray | ArrivalReward:
     """A reward of any form for all outcomes of a setting: (H, n_outcomes, A), or an `ArrivalReward`.
 
     With `terminal="outcome"` there are twice as many outcomes as states. A reward that is given for the states alone then
@@ -142,7 +152,7 @@ def reward_of_setting(reward: Reward, setting: Setting, within: tuple[float, flo
     """
     S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
     if N == S or isinstance(reward, ArrivalReward):
-        return as_reward(reward, N, A, H, within)
+        return as_reward(reward, N, A, H, within, numbering)
     if isinstance(reward, Mapping):
         columns = [np.asarray(reward.get(name, ())) for name in ("s", "next")]
         full = any(column.dtype.kind in "iu" and column.max(initial=0) >= S for column in columns)
@@ -156,7 +166,7 @@ def reward_of_setting(reward: Reward, setting: Setting, within: tuple[float, flo
         )
     if full:
         return as_reward(reward, N, A, H, within)
-    r = as_reward(reward, S, A, H, within)
+    r = as_reward(reward, S, A, H, within, numbering)
     if not isinstance(r, ArrivalReward):
         return np.concatenate([r, r], axis=1)
     T, size = r.shape[0], S * A

@@ -1,0 +1,204 @@
+"""`Scoring`: a reward as an atlas sees it, given by the user or observed in the environment, with what it can pay at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
+from ..rewards.observed import RewardBounds
+from ..setting import boolean, shown
+from ..words import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .atlas import Atlas
+
+OWN = "own"  # stands for the environment's own reward, as it was observed
+REWARDS = ("random", "deterministic")  # what may be assumed about the environment's own reward
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A reward, given or observed, and what follows for values.
+
+    Attributes
+    ----------
+    pays : RewardBounds
+        A lower bound, an estimate and an upper bound of the reward; all the same for a reward that is given.
+    reward_range : (float, float)
+        The range of the reward.
+    lowest, highest : float
+        The smallest and the largest value of an episode that the reward allows at all.
+    slack : float
+        A margin for rounding.
+    error : float
+        The bound on the value error of every policy in units of this reward; inf if the certificate does not cover it.
+    delta : float
+        The probability with which the transitions may lie outside their balls.
+    own : bool
+        Whether it is the environment's own reward.
+    assumed : tuple of str
+        What is assumed of the reward.
+    """
+
+    pays: RewardBounds
+    reward_range: tuple[float, float]
+    lowest: float
+    highest: float
+    slack: float
+    error: float
+    delta: float
+    own: bool = False
+    assumed: tuple[str, ...] = ()
+
+    def earned(self, states: np.ndarray, actions: np.ndarray, paid: np.ndarray, discount: float) -> np.ndarray:
+        """What episodes earned, (B,): the sum of discounted rewards.
+
+        Parameters
+        ----------
+        states : ndarray of int, (B, H+1)
+            As the process counts them: an episode that has terminated stays where it is.
+        actions : ndarray of int, (B, H)
+        paid : ndarray, (B, H)
+            What the environment paid.
+        discount : float
+        """
+        H, reward = actions.shape[1], self.pays.average
+        if not self.own:
+            if isinstance(reward, ArrivalReward):
+                A = reward.shape[2]
+                steps = [reward.at(h, states[:, h] * A + actions[:, h], states[:, h + 1]) for h in range(H)]
+                paid = np.stack(steps, axis=1)
+            else:
+                paid = reward[np.arange(H), states[:, :H], actions]
+        return np.asarray(paid @ discount ** np.arange(H))
+
+    def pays_as(self, other: Scoring) -> bool:
+        """Whether both are the same reward."""
+        if self.own != other.own or self.pays.base != other.pays.base:
+            return False
+        for mine, theirs in zip(self.pays[:3], other.pays[:3], strict=True):
+            if type(mine) is not type(theirs):
+                return False
+            parts = [(x.pointer, x.target, x.pay) if isinstance(x, ArrivalReward) else (x,) for x in (mine, theirs)]
+            if not all(np.array_equal(a, b) for a, b in zip(*parts, strict=True)):
+                return False
+        return True
+
+
+def earnings(atlas: Atlas, reward: Reward) -> Callable[..., np.ndarray]:
+    """`Scoring.earned` for a reward of any form and any range; `"own"` is what the environment pays."""
+    own = isinstance(reward, str) and reward == OWN
+    r = np.zeros((1, 1, 1)) if own else reward_of_setting(reward, atlas.counts.setting, None, atlas.numbering)
+    return Scoring(RewardBounds(r, r, r, (0.0, 0.0, 0.0)), (0.0, 1.0), 0.0, 0.0, 0.0, 0.0, 0.0, own).earned
+
+
+def scoring_of(
+    atlas: Atlas,
+    reward: Reward,
+    reward_range: tuple[float, float] | None = None,
+    rewards: str | None = None,
+    stationary_rewards: bool = False,
+    delta: float | None = None,
+) -> Scoring:
+    """The scoring of a reward of any form, or of `"own"`. Arguments as for `Atlas.plan`.
+
+    `delta` is the probability with which intervals may fail, that of the certificate unless it is given.
+    """
+    if isinstance(reward, str) and reward == OWN:
+        stationary_rewards = boolean(stationary_rewards, "stationary_rewards")
+        return _own(atlas, reward_range, "random" if rewards is None else rewards, stationary_rewards, delta)
+    if rewards is not None or stationary_rewards:
+        raise ValueError(
+            "rewards and stationary_rewards are only for the reward 'own': leave them out for a reward that you give."
+        )
+    return _given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta)
+
+
+def _given(atlas: Atlas, reward: Reward, reward_range: tuple[float, float], delta: float | None) -> Scoring:
+    """The scoring of a reward that the user gives."""
+    setting, certificate = atlas.counts.setting, atlas.certificate
+    low, high = checked_range(reward_range)
+    r = reward_of_setting(reward, setting, (low, high), atlas.numbering)
+    gammas = setting.discount ** np.arange(setting.horizon)
+    extremes = r.extremes() if isinstance(r, ArrivalReward) else (r.min(axis=(1, 2)), r.max(axis=(1, 2)))
+    lowest, highest = (float(gammas @ extreme) for extreme in extremes)
+    exact_ends = [sum(map(Fraction, extreme.tolist())) for extreme in extremes] if setting.discount == 1.0 else []
+    slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
+    # A reward that the certificate does not cover, or not with this delta, has the bounds of robust planning alone.
+    covered = certificate.covers(isinstance(r, ArrivalReward)) and delta is None
+    error = certificate.error_bound * (high - low) + slack if covered else inf
+    if [lowest, highest] != exact_ends:  # unless nothing was rounded, as is usual for rewards that are whole numbers
+        rounding = 1e-15 * (setting.horizon + 10)  # the relative error of a sum over the steps
+        lowest, highest = lowest - rounding * abs(lowest), highest + rounding * abs(highest)
+    pays = RewardBounds(r, r, r, (0.0, 0.0, 0.0))
+    share = certificate.transition_delta if delta is None else delta
+    return Scoring(pays, reward_range, lowest, highest, slack, error, share)
+
+
+def _own(
+    atlas: Atlas, reward_range: tuple[float, float] | None, rewards: str, stationary_rewards: bool, delta: float | None
+) -> Scoring:
+    """The scoring of the reward that the environment itself paid."""
+    paid, setting = atlas.paid, atlas.counts.setting
+    if paid is None or not len(paid):
+        raise ValueError("this atlas has no observed rewards: explore an environment that pays rewards, or give a reward.")
+    if rewards not in REWARDS:
+        raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
+    low, high = checked_range((0.0, 1.0) if reward_range is None else reward_range)
+    seen = paid.range
+    if not low <= seen[0] <= seen[1] <= high:
+        raise ValueError(
+            f"the environment paid rewards from {seen[0]:g} to {seen[1]:g}, outside [{low:g}, {high:g}]: "
+            "pass reward_range=(lowest, highest), the range of what it can pay."
+        )
+    if paid.pooled and not stationary_rewards:
+        raise ValueError(
+            "the rewards in this atlas were pooled over the steps when it was saved: if you know that they do not depend on "
+            "the step, pass stationary_rewards=True; otherwise explore again."
+        )
+    stays, delta = atlas.counts.stays(), atlas.certificate.delta if delta is None else delta
+    assumed = [f"rewards lie in [{exact(low)}, {exact(high)}]"]
+    if rewards == "deterministic":
+        against = paid.contradiction(stationary_rewards)
+        if against is not None:
+            h, s, a, s_next = against
+            raise ValueError(
+                f"rewards is 'deterministic', but the transition from state {s} with action {a} to {s_next} "
+                f"paid different rewards (for example at step {h}): pass rewards='random'"
+                + (", or leave out stationary_rewards." if stationary_rewards and paid.contradiction() is None else ".")
+            )
+        assumed.append("the same transition always pays the same" + ("" if stationary_rewards else " at the same step"))
+        pays = paid.deterministic(setting, stays, (low, high), stationary_rewards)
+    else:
+        pays = paid.random(setting, stays, (low, high), stationary_rewards, delta / 2)
+    drift = paid.drift(setting, (low, high)) if stationary_rewards and not paid.pooled else None
+    if drift is not None:
+        raise ValueError(
+            f"stationary_rewards is True, but the mean reward of going from state {drift[0]} with action {drift[1]} "
+            f"to {drift[2]} depends on the step (false-alarm probability 1 in a million): leave it out."
+        )
+    if stationary_rewards:
+        assumed.append("rewards do not depend on the step")
+    total = float(setting.sigma[-1])
+    slack = 1e-12 * total * max(abs(low), abs(high))
+    share = delta / 2 if rewards == "random" else delta
+    lowest, highest = low * total - slack, high * total + slack
+    return Scoring(pays, (low, high), lowest, highest, slack, inf, share, True, tuple(assumed))
+
+
+def checked_range(reward_range: Any) -> tuple[float, float]:
+    """`reward_range` as two floats. Raises if they are not finite or the first is not below the second."""
+    try:
+        low, high = (float(x) for x in reward_range)
+    except (TypeError, ValueError):
+        raise ValueError(f"reward_range is {shown(reward_range)}: it has to be two numbers, (lowest, highest).") from None
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")
+    return low, high
