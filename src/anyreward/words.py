@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import isfinite
 from typing import Any
+
+PATIENCE = 2.0  # seconds before a progress bar appears
 
 
 def up(x: float, digits: int = 4) -> str:
@@ -65,3 +68,45 @@ def _rounded(x: float, digits: int, how: str) -> str:
     mantissa = f"{rounded.scaleb(-exponent):f}"
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{mantissa}e{exponent:+03d}"
+
+
+class Countdown:
+    """A progress bar for something that is counted. It appears after two seconds, on a terminal or if it is asked for.
+
+    Parameters
+    ----------
+    show : bool or None
+        True or False to show or hide it; None shows it on a terminal.
+    what : str
+        What is done, in a word.
+    total : int or None
+        How far it goes, if that is known.
+    """
+
+    def __init__(self, show: bool | None, what: str, total: int | None) -> None:
+        self._show, self._what, self._total = show, what, total
+        self._begin = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Countdown:
+        return self
+
+    def __call__(self, count: int) -> None:
+        if self._show is False or (self._bar is None and time.monotonic() - self._begin < PATIENCE):
+            return
+        if self._bar is None:
+            from rich.progress import Progress
+
+            out = console(stderr=True)
+            if self._show is None and not out.is_terminal:
+                self._show = False
+                return
+            self._bar = Progress(console=out, transient=True)
+            self._task = self._bar.add_task(self._what, total=self._total)
+            self._bar.start()
+        self._bar.update(self._task, completed=count)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -26,7 +26,11 @@ from .recording import Recording
 from .scoring import Scoring, scoring_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike
+
+    from .verification import Verification
 
 COUNTS = "counts:"  # prefix of the digest of the counts, for runs that have an identifier
 SAME = "the merged runs are of the same environment"  # an assumption that is printed
@@ -297,6 +301,70 @@ class Atlas:
         upper = most.of(pi, kernels.robust.UPPER) + base_high + scoring.slack
         lower, upper = max(scoring.lowest, value - scoring.error, lower), min(scoring.highest, value + scoring.error, upper)
         return Interval(lower, value, max(lower, upper))
+
+    def verify(
+        self,
+        plan: Plan | ArrayLike,
+        env: Any,
+        episodes: int | None = None,
+        *,
+        max_seconds: float | None = None,
+        width: float | None = None,
+        reward: Reward = None,
+        reward_range: tuple[float, float] | None = None,
+        against: Plan | ArrayLike | None = None,
+        also: Mapping[str, Reward] | None = None,
+        delta: float | None = None,
+        attempt: int | None = None,
+        seed: int = 0,
+        progress: bool | None = None,
+        **adapter: Any,
+    ) -> Verification:
+        """Plays a plan on fresh episodes, and bounds its true value by what it earns and by what was explored.
+
+            atlas.verify(plan, env, episodes=2000)                  # its value
+            atlas.verify(plan, env, episodes=2000, against=other)   # by how much it is better than another one
+
+        Parameters
+        ----------
+        plan : Plan or array_like of int, (H, S)
+            What to play. It has to be fixed before its first episode, and so has the reward.
+        env
+            The environment that was explored, in any of the forms that `explore` takes, or a `gymnasium.vector.VectorEnv` of it.
+        episodes, max_seconds, width : optional
+            When to stop: after so many episodes, so many seconds, or when the interval by playing is that narrow; whichever comes
+            first. The interval holds at all times at once, so you may also stop with Ctrl-C.
+        reward, reward_range : optional
+            By which reward to score the episodes, as in `plan`; that of the plan unless it is given.
+        against : Plan or array_like of int, (H, S), optional
+            Another plan. The result is then the value of `plan` minus that of `against`, under the same reward: both are played
+            in pairs of episodes that begin with the same seed.
+        also : mapping of str to reward, optional
+            Further rewards, in the same range, to be scored on the same episodes (`Verification.scores`).
+        delta : float, optional
+            The result may fail with at most this probability, that of the certificate unless it is given. Half of it is spent on
+            the model and half on the playing, where the rewards share it.
+        attempt : int, optional
+            If you try several plans and believe the best: the number k of this try, from 1. The playing then gets the share
+            1/(k (k + 1)) of its half, so that the intervals by playing of all tries hold at once.
+        seed : int, default 0
+            Of the episodes. Exploration uses none of these seeds. Verifying twice with the same seed plays the same episodes.
+        progress : bool, optional
+            Whether to show a progress bar; None shows it on a terminal, after two seconds.
+        **adapter
+            Arguments of `Gymnasium`, such as `env_args`.
+
+        Returns
+        -------
+        Verification
+            An `Interval` with more details. Its proof is in `docs/theory.md`, 12.
+        """
+        from .verification import verify
+
+        return verify(
+            self, plan, env, episodes=episodes, max_seconds=max_seconds, width=width, reward=reward, reward_range=reward_range,
+            against=against, also=also, delta=delta, attempt=attempt, seed=seed, progress=progress, adapter=adapter,
+        )  # fmt: skip
 
     @cached_property
     def _model(self) -> EmpiricalModel:

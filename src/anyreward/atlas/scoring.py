@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ class Scoring:
         Whether it is the environment's own reward.
     assumed : tuple of str
         What is assumed of the reward.
+    with_delta : callable
+        The same reward for intervals that fail with another probability.
     """
 
     pays: RewardBounds
@@ -56,6 +58,7 @@ class Scoring:
     delta: float
     own: bool = False
     assumed: tuple[str, ...] = ()
+    with_delta: Callable[[float], Scoring] = field(repr=False, default=None)  # type: ignore[assignment]
 
     def earned(self, states: np.ndarray, actions: np.ndarray, paid: np.ndarray, discount: float) -> np.ndarray:
         """What episodes earned, (B,): the sum of discounted rewards.
@@ -112,13 +115,16 @@ def scoring_of(
     `delta` is the probability with which intervals may fail, that of the certificate unless it is given.
     """
     if isinstance(reward, str) and reward == OWN:
-        stationary_rewards = boolean(stationary_rewards, "stationary_rewards")
-        return _own(atlas, reward_range, "random" if rewards is None else rewards, stationary_rewards, delta)
+        known = "random" if rewards is None else rewards, boolean(stationary_rewards, "stationary_rewards")
+        scoring = _own(atlas, reward_range, *known, delta)
+        return replace(scoring, with_delta=lambda delta: _own(atlas, reward_range, *known, delta))
     if rewards is not None or stationary_rewards:
         raise ValueError(
             "rewards and stationary_rewards are only for the reward 'own': leave them out for a reward that you give."
         )
-    return _given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta)
+    scoring = _given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta)
+    # Balls of another probability are not those of the certificate, so that its error bound does not apply.
+    return replace(scoring, with_delta=lambda delta: replace(scoring, delta=delta, error=inf))
 
 
 def _given(atlas: Atlas, reward: Reward, reward_range: tuple[float, float], delta: float | None) -> Scoring:
