@@ -24,7 +24,7 @@ def test_a_plan_is_optimal_in_the_empirical_model(problem, seed):
     setting = problem[0]
     S, A, horizon = setting.n_states, setting.n_actions, setting.horizon
     reward = np.random.default_rng(seed).random((horizon, S, A))
-    plan = atlas_of(problem).plan(reward)
+    plan = atlas_of(problem).plan(reward, allow_unseen=True)
     initial, p_hat = empirical(*dense_counts(*problem[1:], setting), setting)
     best = q_values(p_hat, None, reward, setting.discount)[1][0] @ initial
     of_policy = q_values(p_hat, plan.policy, reward, setting.discount)[1][0] @ initial
@@ -44,7 +44,7 @@ def test_the_value_of_any_policy(problem, stochastic, seed):
     initial, p_hat = empirical(*dense_counts(*problem[1:], setting), setting)
     assert interval.value == pytest.approx(q_values(p_hat, policy, reward, setting.discount)[1][0] @ initial, abs=1e-12)
     assert interval.lower <= interval.value <= interval.upper <= atlas.plan(reward).upper
-    assert interval.value <= atlas.plan(reward).value + 1e-12
+    assert interval.value <= atlas.plan(reward, allow_unseen=True).value + 1e-12
 
 
 @pytest.mark.slow
@@ -53,13 +53,16 @@ def test_intervals_are_within_the_error_bound_and_what_is_possible(problem, delt
     setting, rng = problem[0], np.random.default_rng(seed)
     reward = rng.random((setting.horizon, setting.n_states, setting.n_actions))
     atlas = atlas_of(problem, delta)
-    plan = atlas.plan(reward)
+    plan = atlas.plan(reward, allow_unseen=True)
     gammas = setting.discount ** np.arange(setting.horizon)
     least, most = gammas @ reward.min(axis=(1, 2)), gammas @ reward.max(axis=(1, 2))
     assert plan.lower >= max(least, plan.value - atlas.error_bound) - 1e-10
     assert plan.upper <= min(most, plan.value + atlas.error_bound) + 1e-10
     assert plan.lower <= plan.value <= plan.upper
     assert plan.regret_bound == plan.upper - plan.lower
+    cautious = atlas.plan(reward)  # it may prefer actions that were seen, but keeps the promise of the certificate
+    assert cautious.upper == plan.upper
+    assert cautious.regret_bound <= atlas.certificate.epsilon + 1e-10
 
 
 def test_the_truth_lies_in_the_interval():

@@ -116,17 +116,17 @@ def _played(
         if setting.initial_state is not None and len(elsewhere):
             raise ValueError(f"{lanes.name} starts in state {elsewhere[0]}, not in the initial_state {setting.initial_state}.")
         for h in range(H):
-            for i in range(B):
-                if going[i]:
-                    s = int(states[i, h])
-                    actions[i, h] = legal_action(int(policy[h, s]), infos[i].get("action_mask"), setting.n_actions, s)
             if not any(going):
-                states[:, h + 1] = states[:, h]
-                continue
+                states[:, h + 1 :] = states[:, h : h + 1]
+                break
+            for i in range(B):  # environments that have ended may play on by themselves: what they do is not looked at
+                s = int(states[i, h]) % S
+                actions[i, h] = legal_action(int(policy[h, s]), infos[i].get("action_mask"), setting.n_actions, s)
             steps = lanes.step([numbers.action(int(a)) for a in actions[:, h]], going)
-            for i, (observation, reward, terminated, truncated, info) in enumerate(steps):
+            infos = [info for *_, info in steps]
+            for i, (observation, reward, terminated, truncated, _) in enumerate(steps):
                 if not going[i]:
-                    states[i, h + 1] = states[i, h]
+                    states[i, h + 1], actions[i, h] = states[i, h], 0
                     continue
                 if not isfinite(reward):
                     raise ValueError(f"{lanes.name} paid {reward} at step {h}: a reward has to be a finite number.")
@@ -135,7 +135,7 @@ def _played(
                         f"{lanes.name} was truncated after {h + 1} steps, before the horizon of {H}: "
                         "use an environment with a longer time limit."
                     )
-                paid[i, h], infos[i], going[i] = reward, info, not terminated
+                paid[i, h], going[i] = reward, not terminated
                 states[i, h + 1] = (
                     S - 1 if terminated and setting.terminal == "end" else _state(numbers, observation, lanes.name)
                 ) + (S if terminated and setting.terminal == "outcome" else 0)
@@ -211,6 +211,7 @@ class _Vector:
         self.env, self.size = env, int(env.num_envs)
         self.name = env.spec.id if getattr(env, "spec", None) is not None else type(env).__name__
         self.spaces = env.single_observation_space, env.single_action_space
+        self._waits = "disabled" in str(env.metadata.get("autoreset_mode", "")).lower()
 
     def reset(self, seeds: list[int]) -> tuple[list[Any], list[dict[str, Any]]]:
         try:
@@ -228,13 +229,16 @@ class _Vector:
             observations, rewards, terminated, truncated, info = self.env.step(batch)
         except (Exception, SystemExit) as problem:
             raise EnvironmentFailure(f"{self.name} failed, playing {shown(actions)}: {in_short(problem)}.") from problem
-        items = self._items(observations)
+        items, infos = self._items(observations), [self._info(info, i) for i in range(self.size)]
+        over = terminated | truncated
+        if self._waits and over.any() and not over.all():  # nobody else resets those that have ended
+            _, after = self.env.reset(options={"reset_mask": over})
+            infos = [self._info(after if over[i] else info, i) for i in range(self.size)]
         if "final_obs" in info:  # environments that were reset in the same step
-            for i in np.flatnonzero(info.get("_final_obs", terminated | truncated)):
+            for i in np.flatnonzero(info.get("_final_obs", over)):
                 items[i] = info["final_obs"][i]
-        return [
-            (items[i], float(rewards[i]), bool(terminated[i]), bool(truncated[i]), self._info(info, i)) for i in range(self.size)
-        ]
+        answers = zip(items, rewards, terminated, truncated, infos, strict=True)
+        return [(item, float(reward), bool(end), bool(cut), said) for item, reward, end, cut, said in answers]
 
     def _items(self, observations: Any) -> list[Any]:
         from gymnasium.vector.utils import iterate
