@@ -26,18 +26,36 @@ app = typer.Typer(
     epilog="Exit codes: 0 done; 2 a wrong argument or file; 3 epsilon was not certified; 4 a run of sweep or reproduce failed; "
     "130 interrupted.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
     rich_markup_mode=None,
 )
+
+
+def known_environments(incomplete: str) -> list[str]:
+    """Names of environments that begin so, for the completion in a shell."""
+    import gymnasium
+
+    from ..envs import ENVIRONMENTS
+
+    return [name for name in (*ENVIRONMENTS, *gymnasium.registry) if name.startswith(incomplete)]
+
+
+def known_algorithms(incomplete: str) -> list[str]:
+    """Names of algorithms that begin so, for the completion in a shell."""
+    from ..algorithms import ALGORITHMS
+
+    return [name for name in ALGORITHMS if name.startswith(incomplete)]
+
 
 AtlasFile = Annotated[Path, typer.Argument(metavar="ATLAS", help="An atlas file, as explore writes it.", show_default=False)]
 Env = Annotated[
     str,
     typer.Argument(
         metavar="ENV",
-        help="double-chain, grid-world, garnet or inventory, or the id of a Gymnasium environment such as FrozenLake-v1.",
+        help="double-chain, grid-world, garnet or inventory; the id of a Gymnasium environment such as FrozenLake-v1; or one of "
+        "your own as package.module:Name, which imports that module and so runs its code.",
         show_default=False,
+        autocompletion=known_environments,
     ),
 ]
 EnvArgs = Annotated[
@@ -85,8 +103,21 @@ Masks = Annotated[
 ]
 
 
+def say_version(asked: bool) -> None:
+    """Print the version and end, if it was asked for."""
+    if asked:
+        from .. import __version__
+
+        typer.echo(f"anyreward {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=say_version, is_eager=True)
+    ] = False,
+) -> None:
     """Explore once. Plan for any reward. Know how wrong you can be.
 
     anyreward explores an environment with finitely many states and actions without a reward, keeps the result in a file (an

@@ -15,13 +15,13 @@ from .app import (
     Seed,
     Terminal,
     app,
-    arguments,
     examples,
     literal,
     report_errors,
     say,
     say_json,
 )
+from .environment import environment
 
 
 @app.command(
@@ -57,9 +57,10 @@ def audit(
     """
     from ..exploring.audit import audit as look
 
+    chosen, env_args = environment(env, env_arg)
     report = look(
-        env, horizon, stationary=stationary, seed=seed, bins=literal(bins, "--bins"), max_states=max_states, terminal=terminal,
-        env_args=arguments(env_arg, "--env-arg") or None,
+        chosen, horizon, stationary=stationary, seed=seed, bins=literal(bins, "--bins"), max_states=max_states, terminal=terminal,
+        env_args=env_args,
     )  # fmt: skip
     if as_json:
         facts = {key: value for key, value in vars(report).items() if not key.startswith("_")}

@@ -23,12 +23,14 @@ from .app import (
     arguments,
     certificate_facts,
     examples,
+    known_algorithms,
     literal,
     masks_of,
     report_errors,
     say,
     say_json,
 )
+from .environment import environment
 
 
 @app.command(
@@ -54,7 +56,8 @@ def explore(
     delta: Annotated[float, typer.Option(help="The probability with which the certificate may fail, at most.")] = 0.1,
     max_episodes: Annotated[int | None, typer.Option(help="Stop after this many episodes. By default there is no limit.")] = None,
     algorithm: Annotated[
-        str, typer.Option(help="The exploration algorithm; 'anyreward algorithms' lists them.")
+        str,
+        typer.Option(help="The exploration algorithm; 'anyreward algorithms' lists them.", autocompletion=known_algorithms),
     ] = "rf-trajectory",
     bounds: Annotated[
         str, typer.Option(help="The certificate: tight, or paper for the paper's own, which needs far more episodes.")
@@ -117,12 +120,12 @@ def explore(
         options["reward"] = reward
     if initial_state is not None:
         options["initial_state"] = initial_state
+    chosen, env_args = environment(env, env_arg)
     atlas = run(
-        env, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
+        chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
         progress=False if quiet or as_json else None, arrival_rewards=arrival_rewards, bins=literal(bins, "--bins"),
         max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
-        env_args=arguments(env_arg, "--env-arg") or None, step_timeout=step_timeout, record=record,
-        checkpoint=out, stop=stop, **options,
+        env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop, **options,
     )  # fmt: skip
     if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas
         atlas.save(out)
