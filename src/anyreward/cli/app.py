@@ -62,6 +62,27 @@ EnvArgs = Annotated[
     list[str] | None,
     typer.Option("--env-arg", metavar="K=V", help="An argument of the environment, such as length=51. May be repeated."),
 ]
+RewardOf = Annotated[
+    str,
+    typer.Option(
+        help="A file (.csv, .json or .npy), an expression, or own for what the environment paid while it was explored.",
+        show_default=False,
+    ),
+]
+RewardRange = Annotated[
+    str | None, typer.Option(metavar="LOW,HIGH", help="The smallest and the largest possible reward. By default 0,1.")
+]
+OwnRewards = Annotated[
+    str | None,
+    typer.Option(
+        metavar="random|deterministic",
+        help="For --reward own: random (the default) assumes nothing; deterministic assumes that a transition always pays the "
+        "same.",
+    ),
+]
+StationaryRewards = Annotated[
+    bool, typer.Option("--stationary-rewards", help="For --reward own: assume that rewards do not depend on the step.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no report.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers. Runs with the same seed are identical.")]

@@ -43,7 +43,7 @@ def read_reward(source: str, setting: Setting) -> Reward:
         case ".json":
             return _from_json(path, content, setting)
         case _:
-            return _from_csv(path, content, setting)
+            return _table(path, csv_columns(path, content)[0], setting)
 
 
 def array_from(path: Path, content: bytes) -> np.ndarray:
@@ -81,8 +81,8 @@ def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:
     return array
 
 
-def _from_csv(path: Path, content: bytes, setting: Setting) -> Reward:
-    """A reward from the contents of a CSV file."""
+def csv_columns(path: Path, content: bytes) -> tuple[dict[str, list[str]], list[int]]:
+    """The columns of a CSV file with a header, by name, and the line of the file in which each row ends."""
     try:
         reader = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         numbered = [(reader.line_num, row) for row in reader if row]
@@ -97,7 +97,8 @@ def _from_csv(path: Path, content: bytes, setting: Setting) -> Reward:
             raise ValueError(f"{path}, line {i}: it has {len(row)} values for {len(header)} columns.")
     if len(set(header)) < len(header):
         raise ValueError(f"{path}: a column appears twice in its header.")
-    return _table(path, {name: [row[k] for row in rows[1:]] for k, name in enumerate(header)}, setting)
+    columns = {name: [row[k] for row in rows[1:]] for k, name in enumerate(header)}
+    return columns, [line for line, _ in numbered[1:]]
 
 
 def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
