@@ -109,7 +109,7 @@ class GymnasiumEnvironment:
             horizon=self.horizon,
             discount=discount,
             stationary=stationary,
-            initial_state=gymnasium.initial_state,
+            initial_state=self._start(gymnasium.initial_state),
             arrival_rewards=arrival_rewards,
             terminal=self.terminal,
             hidden_masks=self._masks is None,
@@ -126,6 +126,17 @@ class GymnasiumEnvironment:
         self._fresh = True  # no episode was played yet
         self._last: tuple[list[int], list[int], list[float], int] = [], [], [], 0  # the last episode
         self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
+
+    def _start(self, given: Any) -> int | None:
+        """The number of the initial state, which may be given as that number or as an observation."""
+        if given is None or isinstance(given, int | np.integer):
+            return given
+        return self.encode(given)
+
+    def _called(self, s: int) -> str:
+        """A state for messages: its number and, if it has one, its name."""
+        name = self._names.state_name(s)
+        return f"state {s}" if name == str(s) else f"state {s} ({name})"
 
     @property
     def _assumed(self) -> tuple[str, ...]:
@@ -172,7 +183,8 @@ class GymnasiumEnvironment:
             raise self._failure(problem, t, "resetting it") from problem
         s = encode(observation)
         if counts.setting.initial_state not in (None, s):
-            raise ValueError(f"{self.name} starts in state {s}, not in the initial_state {counts.setting.initial_state}.")
+            start = self._called(counts.setting.initial_state)
+            raise ValueError(f"{self.name} starts in {self._called(s)}, not in the initial_state, which is {start}.")
         states, actions, rewards = [s], [], []
         for h in range(H):
             self._meet(s, info, counts)

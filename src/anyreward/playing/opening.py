@@ -44,7 +44,8 @@ class Gymnasium:
         values, or `"none"` if no action is ever illegal. What the environment says must agree. None: masks show as states are
         met.
     initial_state
-        The number of the state in which every episode starts, if you know it. None: the start is estimated.
+        The state in which every episode starts, if you know it: its number, or the observation if that is not a number. None: the
+        start is estimated.
     env_args
         Arguments of `gymnasium.make` if an id is given.
     step_timeout
@@ -60,7 +61,7 @@ class Gymnasium:
     max_states: int | None = None
     terminal: str | None = None
     action_masks: Any = None
-    initial_state: int | None = None
+    initial_state: Any = None
     env_args: dict[str, Any] | None = None
     step_timeout: float | None = None
     state_names: Names | None = None

@@ -114,7 +114,9 @@ def _played(
         states[:, 0] = [_state(numbers, x, lanes.name) for x in observations]
         elsewhere = states[states[:, 0] != setting.initial_state, 0]
         if setting.initial_state is not None and len(elsewhere):
-            raise ValueError(f"{lanes.name} starts in state {elsewhere[0]}, not in the initial_state {setting.initial_state}.")
+            raise ValueError(
+                f"{lanes.name} starts in state {elsewhere[0]}, not in the initial_state, which is state {setting.initial_state}."
+            )
         for h in range(H):
             if not any(going):
                 states[:, h + 1 :] = states[:, h : h + 1]
