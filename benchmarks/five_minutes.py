@@ -1,4 +1,4 @@
-"""What do I get in five minutes? Queueing networks whose truth is known, explored for as long as five minutes of a simulator allow.
+"""What do I get in five minutes? Queueing networks whose truth is known, explored for five minutes of a simulator.
 
 A network has m queues of limited room in a row. At every step a customer may arrive at the first queue, and the server, which is
 at one queue at a time, may finish one and send it to the next. The reward is one minus the share of the room that is occupied.

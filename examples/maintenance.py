@@ -6,6 +6,7 @@ later. Run it with `python examples/maintenance.py`.
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Dict, Discrete
 
 import anyreward as ar
 
@@ -16,10 +17,8 @@ RUN, SERVICE, REPLACE, ORDER = range(4)
 class Plant(gymnasium.Env):
     """A machine that wears out, and a store of spare parts that arrive the day after they are ordered."""
 
-    observation_space = gymnasium.spaces.Dict(
-        {"wear": gymnasium.spaces.Discrete(WEAR), "spares": gymnasium.spaces.Discrete(SPARES)}
-    )
-    action_space = gymnasium.spaces.Discrete(4)
+    observation_space = Dict({"wear": Discrete(WEAR), "spares": Discrete(SPARES)})
+    action_space = Discrete(4)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -60,18 +59,15 @@ plans = {}
 for name, prices in {"normal": (1.0, 0.2, 0.4), "dear parts": (1.0, 0.2, 1.0), "dear labour": (1.0, 0.9, 0.4)}.items():
     plans[name] = plan = atlas.plan(price_list(*prices), reward_range=(-1.0, 1.0))
     day = plan.to_pandas(visited=True).query("step == 0 and name == 'spares=1, wear=2'").iloc[0]
-    print(
-        f"  {name:12} earns {plan.value:5.2f}, certainly {plan.lower:5.2f} to {plan.upper:5.2f}; a machine at wear 2: {day.action}"
-    )
+    sure = f"certainly {plan.lower:.2f} to {plan.upper:.2f}"
+    print(f"  {name:12} earns {plan.value:.2f}, {sure}; a machine at wear 2: {day.action}")
 
 plan = plans["normal"]
 print("\nIs that so? The plan for normal prices on 2,000 fresh episodes:")
 found = atlas.verify(plan, Plant(), episodes=2_000, progress=False)
-print(
-    f"  {found.value:.2f} on average; with probability 0.9 its true value lies between {found.lower:.2f} and {found.upper:.2f}."
-)
-better = atlas.verify(plan, Plant(), episodes=2_000, against=plans["dear parts"], progress=False)
-print(f"  Better under these prices than the plan for dear parts by {better.lower:.2f} to {better.upper:.2f}.")
+print(f"  {found.value:.2f} on average; with probability 0.9 its value lies between {found.lower:.2f} and {found.upper:.2f}.")
+better = atlas.verify(plan, Plant(), episodes=2_000, against=plans["dear labour"], progress=False)
+print(f"  Better under these prices than the plan for dear labour by {better.lower:.2f} to {better.upper:.2f}.")
 
 print("\nTen days of it:")
 plant = Plant()

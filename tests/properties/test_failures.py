@@ -159,8 +159,8 @@ def test_texts_from_outside_do_not_reach_the_terminal_or_a_spreadsheet_as_comman
     assert "\x1b" not in info.output
     call = ["plan", str(tmp_path / "it.atlas"), "--reward", "state == 1", "--out", str(tmp_path / "p.csv")]
     assert CliRunner().invoke(app, call).exit_code == 0
-    cells = {line.split(",", 3)[3] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]}
-    assert cells == {"'=cmd|' /C calc'!A0", "", "-3", "'@x\x1b"}
+    cells = {line.split(",", 4)[3] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]}
+    assert cells == {"'=cmd|' /C calc'!A0", "", "-3", "'@x\\x1b"}
 
 
 @pytest.mark.parametrize("name", ['"../escaped"', '"/tmp/x"', "5", '["a"]', '""', '"a/b"', '".."', '"' + 200 * "x" + '"'])
