@@ -130,7 +130,7 @@ class GymnasiumEnvironment:
     def _start(self, given: Any) -> int | None:
         """The number of the initial state, which may be given as that number or as an observation."""
         if given is None or isinstance(given, int | np.integer):
-            return given
+            return None if given is None else int(given)
         return self.encode(given)
 
     def _called(self, s: int) -> str:
