@@ -12,12 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from math import fsum
 from typing import Any
 
 import numpy as np
 
 MIN_PROBABILITY = 1e-300  # the smallest accepted confidence parameter: its shares must not underflow
 MAX_NODES = 2**31 - 2  # visited (step, state) nodes are numbered with 32 bits
+TOLERANCE = 1e-9  # how far the sum of given probabilities may be from one; they are then rescaled
 TERMINALS = ("outcome", "end", "state")  # how an early termination is represented, see `Setting`
 
 
@@ -43,8 +45,8 @@ class Setting:
         True if the transition probabilities are the same at every step. This is an assumption: counts are then pooled over the
         steps, and a certificate says nothing about a problem whose transitions do depend on the step.
     initial_state : int, optional
-        The state in which every episode starts. None means that the initial state is random; its distribution is then estimated
-        from the data as well.
+        The state in which every episode starts. None means that the initial state is random; unless `initial` gives its
+        distribution, that is estimated from the data as well.
     arrival_rewards : bool, default False
         True if certificates are to cover rewards r_h(s, a, s') that depend on the successor too. The last transition of an
         episode then matters, so its probabilities have to be estimated as well.
@@ -67,6 +69,10 @@ class Setting:
     assumed : tuple of str, default ()
         Further assumptions, one sentence each, such as how observations were turned into state numbers. They are printed with
         every certificate.
+    initial : sequence of float (S,), or of pairs (state, probability), default ()
+        The distribution of the initial state, if it is known: it is then not estimated, and has no share of delta. Data that
+        contradict it are refused. It is kept as pairs, without the states of probability 0. A distribution that is certain of
+        one state becomes `initial_state`.
     """
 
     n_states: int
@@ -81,6 +87,7 @@ class Setting:
     hidden_masks: bool = False
     terminal: str | None = None
     assumed: tuple[str, ...] = ()
+    initial: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("n_states", "n_actions", "horizon"):
@@ -121,6 +128,41 @@ class Setting:
         if not isinstance(self.assumed, tuple | list) or not all(isinstance(text, str) for text in self.assumed):
             raise ValueError(f"assumed is {shown(self.assumed)}: it has to be a tuple of sentences.")
         object.__setattr__(self, "assumed", tuple(self.assumed))
+        law = self._checked_initial()
+        if law and self.initial_state is not None:
+            raise ValueError("initial_state and initial are both given: leave one of them out.")
+        if len(law) == 1:
+            object.__setattr__(self, "initial_state", law[0][0])
+        object.__setattr__(self, "initial", law if len(law) > 1 else ())
+
+    def _checked_initial(self) -> tuple[tuple[int, float], ...]:
+        """`initial` as pairs of positive probability, by state, that sum to one. Raises if it is not a distribution."""
+        entries = as_list(self.initial, "initial")
+        if not entries:
+            return ()
+        if not any(isinstance(entry, tuple | list | np.ndarray) for entry in entries):
+            if len(entries) != self.n_states:
+                raise ValueError(
+                    f"initial has {len(entries)} entries: there are {self.n_states} states, each with a probability."
+                )
+            entries = list(enumerate(entries))
+        law: dict[int, float] = {}
+        for entry in entries:
+            if not isinstance(entry, tuple | list | np.ndarray) or len(entry) != 2:
+                raise ValueError(f"initial has {shown(entry)}: its entries have to be numbers, or pairs (state, probability).")
+            s, p = whole_number(entry[0], "a state of initial"), real_number(entry[1], "a probability of initial")
+            if not 0 <= s < self.n_states:
+                raise ValueError(f"initial has state {s}: states go from 0 to {self.n_states - 1}.")
+            if not 0.0 <= p <= 1.0 + TOLERANCE:
+                raise ValueError(f"initial has the probability {p:g} for state {s}: it has to be from 0 to 1.")
+            if s in law:
+                raise ValueError(f"initial names state {s} twice: each state may appear once.")
+            law[s] = p
+        total = fsum(law.values())
+        if abs(total - 1.0) > TOLERANCE:
+            raise ValueError(f"initial sums to {total:.12g}: probabilities have to sum to one.")
+        total = total if abs(total - 1.0) > 2.0**-50 else 1.0  # what was rescaled once, and saved, stays as it is
+        return tuple((s, p / total) for s, p in sorted(law.items()) if p > 0.0)
 
     def _checked_illegal(self) -> tuple[tuple[int, int], ...]:
         """`illegal_actions`, sorted and without repetitions. Raises if a pair is out of range or a state has no legal action."""
@@ -146,6 +188,25 @@ class Setting:
         """The number of different outcomes of a transition: n_states or, with `terminal="outcome"`, twice as many."""
         return 2 * self.n_states if self.terminal == "outcome" else self.n_states
 
+    @property
+    def estimates_start(self) -> bool:
+        """Whether the distribution of the initial state is unknown, so that it has to be estimated."""
+        return self.initial_state is None and not self.initial
+
+    @cached_property
+    def starts(self) -> tuple[np.ndarray, np.ndarray]:
+        """The states in which episodes can start, (K,), and their probabilities, (K,); both empty if they are estimated."""
+        pairs = self.initial if self.initial_state is None else ((self.initial_state, 1.0),)
+        return np.array([s for s, _ in pairs], np.int64), np.array([p for _, p in pairs])
+
+    def check_starts(self, states: np.ndarray, who: str = "episode {}") -> None:
+        """Raises if one of these initial states, (B,), is known to be impossible. `who` starts there, for the message."""
+        if self.estimates_start or (possible := np.isin(states, self.starts[0])).all():
+            return
+        b = int((~possible).argmax())
+        known = "which has probability 0 in initial" if self.initial else f"not in the initial_state {self.initial_state}"
+        raise ValueError(f"{who.format(b)} starts in state {states[b]}, {known}.")
+
     def stays(self, states: np.ndarray) -> np.ndarray:
         """Which outcomes are known beforehand to be absorbing: an array of booleans in the shape of `states`."""
         return (states >= self.n_states) | np.isin(states, self.absorbing_states)
@@ -167,6 +228,8 @@ class Setting:
             said.append("the transitions are the same at every step")
         if self.initial_state is not None:
             said.append(f"every episode starts in state {self.initial_state}")
+        if self.initial:
+            said.append(f"the initial state has the given distribution: {distribution(self.initial)}")
         left = self.absorbing_states[:-1] if self.terminal == "end" else self.absorbing_states
         if left:
             said.append(f"never left: {listed('state', left)}")
@@ -202,11 +265,11 @@ class Setting:
     def n_distributions(self) -> int:
         """The number of distributions to estimate: one for each (h, s, a), or (s, a) if stationary, plus a random start."""
         steps = 1 if self.stationary else self.horizon
-        return steps * self.n_states * self.n_actions + (self.initial_state is None)
+        return steps * self.n_states * self.n_actions + self.estimates_start
 
 
 # Fields that the first versions did not have, with the value that describes how those versions behaved.
-LATER_FIELDS: dict[str, Any] = {"illegal_actions": (), "hidden_masks": False, "terminal": None, "assumed": ()}
+LATER_FIELDS: dict[str, Any] = {"illegal_actions": (), "hidden_masks": False, "terminal": None, "assumed": (), "initial": ()}
 
 
 def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:
@@ -215,6 +278,12 @@ def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:
     if len(numbers) > most:
         return f"{noun}s {', '.join(shown)} and {len(numbers) - most:,} more"
     return f"{noun} {shown[0]}" if len(shown) == 1 else f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def distribution(law: Sequence[tuple[int, float]], most: int = 6) -> str:
+    """A distribution in words: "state 3 with probability 0.25, state 7 with 0.75"; "..., and 94 more states"."""
+    said = [f"state {s} with {'' if i else 'probability '}{p:.6g}" for i, (s, p) in enumerate(law[:most])]
+    return ", ".join(said) + (f", and {len(law) - most:,} more states" if len(law) > most else "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ def index(starts, n, setting):
     for h in reversed(range(H)):
         kappa = 0.0
         for j in range(h if setting.arrival_rewards else h + 1, H):
-            laws = j + (setting.initial_state is None) + setting.arrival_rewards  # that stand behind the reward of time j
+            laws = j + setting.estimates_start + setting.arrival_rewards  # that stand behind the reward of time j
             kappa += gamma**j / math.sqrt(laws)
         if kappa == 0.0:
             continue  # the last transition, if nothing depends on it

@@ -22,8 +22,10 @@ VARIANTS = [
     {"stationary": True},
     {"discount": 0.8},
     {"initial_state": None},
+    {"initial_state": None, "initial": ((0, 0.25), (2, 0.75))},
     {"arrival_rewards": True},
     {"stationary": True, "initial_state": None, "discount": 0.5, "arrival_rewards": True},
+    {"stationary": True, "initial_state": None, "initial": ((0, 0.5), (1, 0.5)), "arrival_rewards": True},
 ]
 
 
@@ -211,7 +213,7 @@ def test_options_that_are_refused(options, names):
 def test_hardly_any_data(setting, seed, episodes, delta):
     """Between 0 and what can be earned, and 0 exactly if there is one state only."""
     bound = TightBound()(some_counts(setting, episodes, seed), delta)
-    most = setting.sigma[-1] - (1.0 if setting.initial_state is not None else 0.0)
+    most = setting.sigma[-1] - (0.0 if setting.estimates_start else 1.0)
     assert 0.0 <= bound <= most * (1 + 1e-12) + 1e-12
     if setting.n_states == 1 and episodes:
         # No two laws on one state differ, but a pair that was not visited is not looked at so closely.
@@ -267,6 +269,8 @@ def test_a_certificate_of_data_from_elsewhere_can_be_checked_again(variant, opti
 def test_a_file_keeps_the_certificate_bit_for_bit(tmp_path, variant):
     options = {key: value for key, value in variant.items() if key not in ("initial_state",)}
     mdp = random_mdp(3, 2, seed=4, random_start="initial_state" in variant)
+    if "initial" in options:
+        options["initial"] = mdp.initial
     atlas = ar.explore(mdp, horizon=3, max_episodes=150, max_successors=np.int64(3), **options)
     atlas.save(tmp_path / "some.atlas")
     again = ar.load(tmp_path / "some.atlas")

@@ -68,7 +68,7 @@ def test_clipping_never_hurts_and_stays_within_the_trivial_bound(problem, delta)
     counts = ar.Counts.from_episodes(states, actions, setting)
     clipped, plain = (error_bound(counts, delta, clip) for clip in (True, False))
     sigma = setting.sigma
-    trivial = sigma[-1] if setting.initial_state is None else setting.discount * sigma[-2]
+    trivial = sigma[-1] if setting.estimates_start else setting.discount * sigma[-2]
     assert 0 <= clipped <= plain
     assert clipped <= trivial * (1 + 1e-10)
 

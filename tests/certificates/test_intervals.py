@@ -20,6 +20,7 @@ SETTINGS = {
     "step-dependent": ar.Setting(n_states=3, n_actions=2, horizon=3, initial_state=0),
     "stationary": ar.Setting(n_states=3, n_actions=2, horizon=4, initial_state=1, discount=0.8, stationary=True),
     "random start": ar.Setting(n_states=3, n_actions=2, horizon=3),
+    "known law of the start": ar.Setting(n_states=3, n_actions=2, horizon=3, initial=(0.7, 0.0, 0.3)),
     "stationary, random start": ar.Setting(n_states=4, n_actions=2, horizon=3, stationary=True),
 }
 
@@ -54,9 +55,8 @@ def random_models(setting, starts, n, c, c_start, how_many, rng):
     """Start laws (S,) and transitions (H, S, A, S) in the balls; in a stationary setting the same at each step."""
     S, A, steps = setting.n_states, setting.n_actions, 1 if setting.stationary else setting.horizon
     laws = {at: random_laws(n[at], c[at], how_many, rng) for at in np.ndindex(steps, S, A)}
-    start = np.tile(np.eye(S)[setting.initial_state or 0], (how_many, 1))
-    if setting.initial_state is None:
-        start = random_laws(starts, c_start, how_many, rng)
+    law = reference.known_start(setting)
+    start = random_laws(starts, c_start, how_many, rng) if law is None else np.tile(law, (how_many, 1))
     for i in range(how_many):
         P = np.array([law[i] for law in laws.values()]).reshape(steps, S, A, S)
         yield start[i], np.broadcast_to(P, (setting.horizon, S, A, S))

@@ -67,7 +67,7 @@ def test_what_an_error_can_cost(setting, delta):
     assert rule.weight[-1] == 0
     np.testing.assert_array_equal(rule.cap, rule.weight)
     assert np.isinf(paper_rule(setting, delta, clip=False).cap).all()
-    random_start = setting.initial_state is None
+    random_start = setting.estimates_start
     assert rule.start_weight == pytest.approx(sum(gamma**i for i in range(H)) if random_start else 0, rel=1e-12)
 
 
@@ -89,7 +89,7 @@ def first_failures(setting, mdp, states, actions, delta):
     if setting.stationary:
         seen, P = seen.sum(axis=1), mdp.dense()
     laws = [(seen, P)]
-    if setting.initial_state is None:
+    if setting.estimates_start:
         laws.append((np.eye(S)[states[:, 0]].cumsum(axis=0), mdp.initial))
     for n_next, p in laws:
         n = n_next.sum(axis=-1)

@@ -282,3 +282,27 @@ def test_output_that_nobody_reads_to_its_end_is_no_error(tmp_path):
     os.close(write)
     assert "error" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def said(*arguments, code=0):
+    """What a command prints, in this process."""
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_known_distribution_of_the_start_is_an_option(tmp_path, monkeypatch):
+    """A list, pairs or a file; printed with the certificate, in `info` and as JSON."""
+    monkeypatch.chdir(tmp_path)
+    law = np.zeros(704)
+    law[[200, 300]] = 0.5
+    np.save("law.npy", law)
+    arguments = ("explore", "Blackjack-v1", "--horizon", 2, "--max-episodes", 3, "--out", "jack.atlas")
+    for given in ("law.npy", "[(200, 0.5), (300, 0.5)]", law.tolist()):
+        assert "which has probability 0 in initial" in said(*arguments, "--initial", given, code=2)
+    assert "write a list such as" in said(*arguments, "--initial", "0.5", code=2)
+    assert "initial sums to 0.5" in said(*arguments, "--initial", "[(0, 0.5)]", code=2)
+    text = "the initial state has the given distribution: state 0 with probability 0.00142045"
+    assert text in said(*arguments, "--initial", [(s, 1 / 704) for s in range(704)])
+    assert text in said("info", "jack.atlas")
+    assert any(text in phrase for phrase in json.loads(said("info", "jack.atlas", "--json"))["assumptions"])

@@ -160,7 +160,7 @@ GOOD = {"h": [-1, 0, 1], "s": [0, 0, 1], "a": [0, 0, 1], "next": [0, 1, 2], "cou
         ({"next": [0, 1, -1]}, "row 2 of the counts has next = -1"),
         ({"count": [1, 0, 1]}, "row 1 of the counts has count = 0"),
         ({"count": [1, -5, 1]}, "row 1 of the counts has count = -5"),
-        ({"next": [1, 1, 2]}, "an episode does not start in state 0"),
+        ({"next": [1, 1, 2]}, "an episode starts in state 1, not in the initial_state 0"),
     ],
 )
 def test_columns_that_are_refused(changes, names):

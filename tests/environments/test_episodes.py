@@ -38,6 +38,36 @@ def test_a_random_start_is_counted_as_drawn():
     assert atlas.counts.model().initial[3] == 0
 
 
+LAW = np.array([0.5, 0.3, 0.2, 0.0])
+
+
+@pytest.mark.parametrize("terminal", ["outcome", "end", "state"])
+def test_a_known_distribution_of_the_start_is_not_estimated(terminal):
+    env, options = Tabular(transitions(), start=LAW), {"max_episodes": 300, "terminal": terminal}
+    open_, known = ar.explore(env, 3, **options), ar.explore(env, 3, initial=LAW, **options)
+    same = ar.explore(ar.Gymnasium(env, initial=[(2, 0.2), (1, 0.3), (0, 0.5)]), 3, **options)
+    model = known.counts.model()
+    np.testing.assert_array_equal(model.initial, [*LAW, *[0.0] * (model.n_states - 4)])
+    assert known.certificate == same.certificate
+    assert known.certificate.epsilon < open_.certificate.epsilon
+    assert "the initial state has the given distribution: state 0 with probability 0.5" in str(known.certificate)
+    assert open_.counts.n().sum() == known.counts.n().sum()
+
+
+def test_a_distribution_of_the_start_that_is_contradicted_is_refused():
+    """By a start that is impossible, at once; by starts that are too frequent, once they are."""
+    with pytest.raises(ValueError, match="Tabular starts in state 2, which has probability 0 in initial"):
+        ar.explore(Tabular(transitions(), start=LAW), 3, max_episodes=200, initial=[0.5, 0.5, 0.0, 0.0])
+    with pytest.raises(ValueError, match=r"episodes contradict initial, .* 1 in a million"):
+        ar.explore(Tabular(transitions(), start=LAW), 3, max_episodes=200, initial=[0.1, 0.1, 0.7, 0.1])
+    with pytest.raises(ValueError, match="given twice"):
+        ar.explore(ar.Gymnasium(Tabular(transitions()), initial=LAW), 3, max_episodes=20, initial=LAW)
+    with pytest.raises(ValueError, match="initial is for states that are numbered beforehand"):
+        ar.explore(Tabular(transitions(), start=LAW), 3, max_episodes=20, initial=LAW, max_states=4, bins=None)
+    with pytest.raises(ValueError, match="initial is empty"):
+        ar.explore(Tabular(transitions(), start=LAW), 3, max_episodes=20, initial=[])
+
+
 # Ends
 
 

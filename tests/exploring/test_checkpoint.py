@@ -20,6 +20,7 @@ from anyreward.environments.tabular import TabularEnvironment
 from anyreward.exploring import checkpoint as checkpoints
 
 from ..helpers.checkpoints import CASES, H, chain, go, same, script
+from ..helpers.forging import parts_of
 
 KILLED = [
     "path",
@@ -275,3 +276,17 @@ def test_nothing_is_saved_before_the_first_episode(tmp_path):
 def test_any_pace_gives_the_same(tmp_path, monkeypatch, pace):
     monkeypatch.setattr(os, "fsync", lambda _: None)
     assert same(go("path", tmp_path / "it", 0.05, checkpoint_every=pace), go("path", None, 0.05))
+
+
+@pytest.mark.parametrize("options", [{}, {"algorithm": "bpi-ucrl"}])
+def test_checkpoints_of_version_0_2_are_resumed(tmp_path, options):
+    """They knew nothing of `initial`, and kept a radius for a start that was known."""
+    path, mdp = tmp_path / "run.atlas", ar.envs.double_chain(length=5)
+    ar.explore(mdp, 4, max_episodes=100, checkpoint=path, **options)
+    columns, about, arrays = parts_of(path)
+    del about["progress"]["call"]["setting"]["initial"], about["certificate"]["setting"]["initial"]
+    if "state.radius" in arrays:
+        arrays["state.radius"] = arrays["state.radius"].copy()
+        arrays["state.radius"][0] = 0.25
+    container.write(path, columns, about, arrays)
+    assert ar.explore(mdp, 4, max_episodes=300, checkpoint=path, **options) == ar.explore(mdp, 4, max_episodes=300, **options)

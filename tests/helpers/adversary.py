@@ -68,12 +68,11 @@ def tilt(q, v, base, t, p):
 def worst_error(q0, c0, q, c, unseen, gamma):
     """Over all Markov policies and rewards r_h(s): q0 (S,), c0, q (H, S, A, S), c (H, S, A), unseen (H, S, A).
 
-    c0 = 0 is a known start.
+    c0 = 0 is a known start with the distribution q0.
     """
     H, S, A, _ = q.shape
     known = c0 == 0.0
-    start = np.argmax(q0)
-    decisions = S * (H - 2) + (1 if known else S)
+    decisions = S * (H - 2) + (np.count_nonzero(q0) if known else S)
     bits = S * (H - 1) + (0 if known else S)
     p, V, V_hat = np.zeros(S), np.zeros((H, S)), np.zeros((H, S))
     last = np.zeros((S, A, 1 << S))
@@ -91,7 +90,7 @@ def worst_error(q0, c0, q, c, unseen, gamma):
             actions, rewards = policy, reward >> S
             for h in range(H - 2, -1, -1):
                 for s in range(S):
-                    if h == 0 and known and s != start:
+                    if h == 0 and known and q0[s] == 0.0:
                         continue
                     a = actions % A
                     actions //= A
@@ -103,7 +102,7 @@ def worst_error(q0, c0, q, c, unseen, gamma):
                     else:
                         V[h, s] = r + lowest(q[h, s, a], c[h, s, a], unseen[h, s, a], V[h + 1], p)
             if known:
-                worst = max(worst, V_hat[0, start] - V[0, start])
+                worst = max(worst, np.dot(q0, V_hat[0] - V[0]))
             else:
                 worst = max(worst, np.dot(q0, V_hat[0]) - lowest(q0, c0, True, V[0], p))
     return worst

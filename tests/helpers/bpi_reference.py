@@ -11,7 +11,7 @@ import numpy as np
 
 import anyreward as ar
 
-from .reference import beta
+from .reference import beta, known_start
 from .tight_reference import relevant
 
 SAFETY = 1e-8  # nats that the library adds to a mixture threshold (docs/theory.md, 3)
@@ -150,7 +150,8 @@ def induct(
 
 
 def from_start(starts: np.ndarray, setting: ar.Setting, c: float | None, V: np.ndarray, extreme: Extreme) -> float:
-    return V[setting.initial_state] if setting.initial_state is not None else extreme(starts, V, c, setting.n_states)
+    law = known_start(setting)
+    return extreme(starts, V, c, setting.n_states) if law is None else float(law @ V)
 
 
 def radii_of(

@@ -97,7 +97,7 @@ def some(name: str, setting: ar.Setting, **options: Any) -> Any:
 
 
 def told(explorer: Any, episodes: int = 60) -> Any:
-    rng, mdp = np.random.default_rng(0), random_mdp(3, 2, seed=0, random_start=explorer.setting.initial_state is None)
+    rng, mdp = np.random.default_rng(0), random_mdp(3, 2, seed=0, random_start=explorer.setting.estimates_start)
     for _ in range(episodes):
         explorer.tell(*mdp.rollout(explorer.ask(), seed=rng))
     return explorer

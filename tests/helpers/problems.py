@@ -29,13 +29,16 @@ def rows(counts: ar.Counts) -> set[tuple[int, ...]]:
 @st.composite
 def settings(draw: st.DrawFn, max_states: int = 4, max_actions: int = 3, max_horizon: int = 4) -> ar.Setting:
     S = draw(st.integers(1, max_states))
+    start = draw(st.none() | st.integers(0, S - 1) | st.lists(st.integers(0, 5), min_size=S, max_size=S).filter(any))
+    weights = start if isinstance(start, list) else []  # of a known distribution
     return ar.Setting(
         n_states=S,
         n_actions=draw(st.integers(1, max_actions)),
         horizon=draw(st.integers(1, max_horizon)),
         discount=draw(st.sampled_from([1.0, 0.9]) | st.floats(0.05, 1.0)),
         stationary=draw(st.booleans()),
-        initial_state=draw(st.none() | st.integers(0, S - 1)),
+        initial_state=start if isinstance(start, int) else None,
+        initial=tuple((s, weight / sum(weights)) for s, weight in enumerate(weights)),
     )
 
 

@@ -35,12 +35,20 @@ def dense_counts(states: np.ndarray, actions: np.ndarray, setting: ar.Setting) -
     return starts, n
 
 
+def known_start(setting: ar.Setting) -> np.ndarray | None:
+    """The distribution of the initial state, (S,), if the setting gives it."""
+    if setting.initial_state is not None:
+        return np.eye(setting.n_states)[setting.initial_state]
+    return np.array([dict(setting.initial).get(s, 0.0) for s in range(setting.n_states)]) if setting.initial else None
+
+
 def empirical(starts: np.ndarray, n: np.ndarray, setting: ar.Setting) -> tuple[np.ndarray, np.ndarray]:
     """The start distribution (S,) and p_hat (H, S, A, S), uniform without data; a known start is known."""
     S, visits = setting.n_states, n.sum(axis=-1, keepdims=True)
     p_hat = np.where(visits > 0, n / np.maximum(visits, 1), 1 / S)
-    if setting.initial_state is not None:
-        return np.eye(S)[setting.initial_state], p_hat
+    law = known_start(setting)
+    if law is not None:
+        return law, p_hat
     return (starts / starts.sum() if starts.sum() else np.full(S, 1 / S)), p_hat
 
 
@@ -48,7 +56,7 @@ def beta(n: Any, setting: ar.Setting, delta: Any) -> Any:
     """log(2 N / delta) + (S-1) log(e (1 + n/(S-1))) for the N laws that are estimated; log(2 N / delta) if S = 1."""
     S, A, H = setting.n_states, setting.n_actions, setting.horizon
     laws = S * A if setting.stationary else S * A * H
-    if setting.initial_state is None:
+    if known_start(setting) is None:
         laws += 1
     return log(2 * laws / delta) + ((S - 1) * (1 + log(1 + n / (S - 1))) if S > 1 else 0)
 
@@ -78,8 +86,9 @@ def rf_ucrl(
             E[h, s, a] = weight * radius(n[h, s, a].sum()) + gamma * ahead
             if clip:
                 E[h, s, a] = min(weight, E[h, s, a])
-    if setting.initial_state is not None:
-        return E[:H], max(E[0, setting.initial_state])
+    law = known_start(setting)
+    if law is not None:
+        return E[:H], sum((number(float(p)) * max(E[0, s]) for s, p in enumerate(law)), number(0))
     bound = sigma(H) * radius(starts.sum()) + sum(p_hat(starts, s) * max(E[0, s]) for s in range(S))
     return E[:H], min(sigma(H), bound) if clip else bound
 

@@ -16,6 +16,8 @@ import numpy as np
 import anyreward as ar
 from anyreward import kernels
 
+from .reference import known_start
+
 HALF = Decimal("0.5")
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 
@@ -103,13 +105,14 @@ def psi_mixed(one: Decimal, other: Decimal) -> Decimal:
 def relevant(setting: ar.Setting) -> Iterator[Law | None]:
     """The laws that values from the start can depend on, as (h, s, a); the start draw is None."""
     S, A, steps = setting.n_states, setting.n_actions, steps_that_matter(setting)
-    if setting.initial_state is None:
+    law = known_start(setting)
+    if law is None:
         yield None
     if setting.stationary:
         yield from itertools.product([0] if steps else [], range(S), range(A))
     else:
         for h, s, a in itertools.product(range(steps), range(S), range(A)):
-            if h > 0 or setting.initial_state in (None, s):
+            if h > 0 or law is None or law[s] > 0:
                 yield h, s, a
 
 
@@ -173,8 +176,9 @@ class Problem:
     def __init__(self, counts: ar.Counts, radii: np.ndarray, tv: np.ndarray) -> None:
         setting = counts.setting
         self.S, self.A, self.H, self.steps = setting.n_states, setting.n_actions, setting.horizon, steps_that_matter(setting)
-        self.gamma, self.start = Decimal(setting.discount), setting.initial_state
-        self.arrival, self.random_start = setting.arrival_rewards, setting.initial_state is None
+        self.gamma, law = Decimal(setting.discount), known_start(setting)
+        self.law = None if law is None else [Decimal(float(p)) for p in law]  # of the start, if it is known
+        self.arrival = setting.arrival_rewards
         self.starts, self.n = dense(counts)
         self.c, self.tau = (self._by_pair(per_row(counts, values)) for values in (radii, tv))
         self.c_start, self.tau_start = (Decimal(float(x[0])) if self.starts.sum() else None for x in (radii, tv))
@@ -224,12 +228,12 @@ def trajectory(problem: Problem, lam: Sequence) -> tuple[Decimal, dict[Law | Non
         for s, a in itertools.product(range(S), range(A)):
             ahead = sum(problem.p(h, s, a, x) * max(W[h + 1, x]) for x in range(S))
             choice[h, s, a], W[h, s, a] = cost(h, problem.c[h][s][a], problem.tau[h][s][a], ahead)
-    if problem.random_start:
+    if problem.law is None:
         ahead = sum(problem.p_start(s) * max(W[0, s]) for s in range(S))
         choice[None], value = cost(-1, problem.c_start, problem.tau_start, ahead)
     else:
-        value = max(W[0, problem.start])
-    first = -1 if problem.random_start else 0
+        value = sum((p * max(W[0, s]) for s, p in enumerate(problem.law)), Decimal(0))
+    first = -1 if problem.law is None else 0
     return value + sum(problem.gamma**j * lam[j] / 2 for j in problem.times_behind(first)), choice
 
 
@@ -253,8 +257,8 @@ def theorem(problem: Problem, policy: np.ndarray, choice: dict[Law | None, str])
                 charged[j] += mass * c
         return mass
 
-    alive = [Decimal(int(s == problem.start)) for s in range(problem.S)]
-    if problem.random_start:
+    alive = problem.law
+    if alive is None:
         goes_on = through(-1, Decimal(1), choice[None], problem.c_start, problem.tau_start)
         alive = [goes_on * problem.p_start(s) for s in range(problem.S)]
     for h in range(problem.steps):

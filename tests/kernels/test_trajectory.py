@@ -16,6 +16,7 @@ from anyreward.certificates.bounds import TightBound
 
 from ..helpers.bounds import GivenRadii
 from ..helpers.problems import data, seeds
+from ..helpers.reference import known_start
 from ..helpers.tight_reference import Problem, steps_that_matter, theorem, trajectory
 
 
@@ -38,7 +39,12 @@ def two_states(H, c=0.01, tau=1.0, discount=1.0):
 def policies(setting):
     """All deterministic policies that can differ in what they meet."""
     S, A, H = setting.n_states, setting.n_actions, setting.horizon
-    free = [(h, s) for h in range(steps_that_matter(setting)) for s in range(S) if h > 0 or setting.initial_state in (None, s)]
+    free = [
+        (h, s)
+        for h in range(steps_that_matter(setting))
+        for s in range(S)
+        if h > 0 or known_start(setting) is None or known_start(setting)[s]
+    ]
     for actions in itertools.product(range(A), repeat=len(free)):
         policy = np.zeros((H, S), int)
         for (h, s), a in zip(free, actions, strict=True):

@@ -48,6 +48,7 @@ AT_ONCE = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # ... which would pay
 THREE = np.array([[0, 1, 1], [1, 1, 1], [0, 1, 1]], bool)  # action 0 is illegal where it would pay most ...
 INSTEAD = np.array([[1.0, 0.0, 0.9], [1.0, 1.0, 1.0], [1.0, 0.0, 0.9]])  # ... and action 1, which pays nothing, is played instead
 STARTS = np.array([0.6, 0.37, 0.03])
+START_PAYS = np.array([[0.0, 0.1], [0.2, 0.2], [1.0, 0.9]])  # what is earned depends much on a rare start
 
 
 # name: a process, a reward (S, A), options of `explore`, episodes at which it is looked at
@@ -68,6 +69,13 @@ CASES = {
         lambda: Process(rare(0.05), mask=BOTH), AT_ONCE, {"action_masks": lambda s: BOTH[s], "initial_state": 0}, (0, 5),
     ),
     "random start that hides a mask": (lambda: Process(rare(0.0), mask=FORBIDS, start=STARTS), TEMPTING, {}, (1, 12)),
+    "known law of the start that hides a mask": (
+        lambda: Process(rare(0.0), mask=FORBIDS, start=STARTS), TEMPTING, {"initial": STARTS}, (0, 1, 12),
+    ),
+    "known law of the start": (lambda: Process(rare(0.3), start=STARTS), START_PAYS, {"initial": STARTS}, (0, 1, 12)),
+    "known law of the start, stationary": (
+        lambda: Process(rare(0.3), start=STARTS), START_PAYS, {"initial": STARTS, "stationary": True}, (0, 1, 12),
+    ),
     # An observation that nearly always ends an episode, taken for one that always does.
     "ends always": (lambda: Process(rare(0.3), end=[0, 0, 1]), np.eye(3)[2][:, None] * np.ones(2), {}, (1, 5, 30)),
     "ends always, as assumed": (
@@ -160,6 +168,23 @@ def test_identified_policies_lose_no_more_than_certified(name):
             yield value(process, r) - value(process, r, atlas.policy), atlas.certificate.epsilon
 
     assert failing_runs(promised, 40) <= allowed(DELTA, 40)
+
+
+def test_values_at_the_start_use_the_known_law_and_no_estimate():
+    """One step, of which the reward is known: nothing is unknown but the start. Its frequencies would be wrong in every run."""
+    reward = np.array([[0.0, 0.1], [0.2, 0.2], [1.0, 0.9]])
+    truth, off = float(STARTS @ reward.max(axis=1)), 0
+    for seed in range(10):
+        process = Process(rare(0.3), start=STARTS)
+        atlas = ar.explore(process, 1, max_episodes=20, seed=seed, initial=STARTS, action_masks="none")
+        assert atlas.certificate.epsilon == 0.0
+        plan = atlas.plan(reward)
+        assert (plan.lower, plan.upper) == pytest.approx((truth, truth), abs=1e-9)
+        assert plan.lower <= truth <= plan.upper
+        columns = atlas.counts.columns()
+        seen = np.bincount(columns["next"][columns["h"] < 0], columns["count"][columns["h"] < 0], 3) / 20
+        off += abs(seen @ reward.max(axis=1) - truth) > 1e-6
+    assert off == 10
 
 
 def coin(p):

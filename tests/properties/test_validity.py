@@ -14,6 +14,7 @@ from anyreward.certificates.bounds import TightBound
 
 from ..helpers.adversary import climb, lowest, worst_error, worst_history
 from ..helpers.bounds import GivenRadii
+from ..helpers.reference import known_start
 from ..helpers.tight_reference import dense, lib_tv_radius, per_row
 
 pytestmark = pytest.mark.slow
@@ -28,8 +29,10 @@ def random_counts(rng, setting, empty=0.1):
     n = n.astype(int) * (rng.random(n.shape[:3]) >= empty)[..., None]
     starts = rng.integers(0, 50, S) * (rng.random(S) < 0.7)
     starts[rng.integers(S)] += 1
-    if setting.initial_state is not None:
-        starts = starts.sum() * np.eye(S, dtype=int)[setting.initial_state]
+    law = known_start(setting)
+    if law is not None:
+        starts *= law > 0
+        starts[law.argmax()] += 1
     h, s, a, x = np.nonzero(n)
     (begin,) = np.nonzero(starts)
     zero = np.zeros_like(begin)
@@ -57,8 +60,9 @@ def balls(counts, radii, most=None):
     visits = n.sum(-1, keepdims=True)
     q = np.where(visits > 0, n / np.maximum(visits, 1), 1 / S)
     c = np.where(visits[..., 0] > 0, per_row(counts, radii), np.inf)
-    c0 = 0.0 if counts.setting.initial_state is not None else float(radii[0])
-    return starts / starts.sum(), c0, q, c, (n > 0).sum(-1) < (most or S)
+    law = known_start(counts.setting)
+    q0, c0 = (starts / starts.sum(), float(radii[0])) if law is None else (law, 0.0)
+    return q0, c0, q, c, (n > 0).sum(-1) < (most or S)
 
 
 def compare(rng, settings, error_of, most=None, empty=0.1):
@@ -75,10 +79,11 @@ def compare(rng, settings, error_of, most=None, empty=0.1):
     return max(shares[False]), max(shares[True])
 
 
-def some_settings(rng, models, S, A, H, random_start=False, stationary=False, **options):
-    start = None if random_start else 0
+def some_settings(rng, models, S, A, H, random_start=False, known_law=False, stationary=False, **options):
+    shape = {"n_states": S, "n_actions": A, "horizon": H, "stationary": stationary, **options}
+    shape["initial_state"] = None if random_start or known_law else 0
     return [
-        ar.Setting(n_states=S, n_actions=A, horizon=H, discount=discount, stationary=stationary, initial_state=start, **options)
+        ar.Setting(**shape, discount=discount, initial=tuple(rng.dirichlet(np.ones(S))) if known_law else ())
         for discount in rng.choice([1.0, 0.9, 0.5], models).tolist()
     ]
 
@@ -93,6 +98,9 @@ def some_settings(rng, models, S, A, H, random_start=False, stationary=False, **
         (100, {"S": 2, "A": 1, "H": 5}, 0.8),
         (800, {"S": 2, "A": 2, "H": 2, "random_start": True}, 0.97),
         (250, {"S": 2, "A": 2, "H": 3, "random_start": True}, 0.95),
+        (800, {"S": 2, "A": 2, "H": 2, "known_law": True}, 0.97),
+        (250, {"S": 2, "A": 2, "H": 3, "known_law": True}, 0.95),
+        (250, {"S": 2, "A": 2, "H": 3, "known_law": True, "stationary": True}, 0.95),
         (800, {"S": 2, "A": 2, "H": 3, "stationary": True}, 0.97),
     ],
 )

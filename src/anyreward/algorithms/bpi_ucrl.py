@@ -154,7 +154,6 @@ class BPIUCRL(IndexExplorer):
             most=self.bound.most_successors(setting),
             log_laws=log(laws / delta),
             reward_level=log(pairs / delta),
-            random_start=setting.initial_state is None,
             l1=False,
         )
 
@@ -164,11 +163,10 @@ class BPIUCRL(IndexExplorer):
 
     def learner(self) -> BoundsLearner:
         self._values.fit()
-        values, start = self._values, self.setting.initial_state
+        values, A = self._values, self.setting.n_actions
         return kernels.bpi.BoundsLearner(
-            values.bound_arrays, values.prior, self.setting.n_actions, values.rewards, values.constants, self._pay,
-            -1 if start is None else start, values.gaps,
-        )  # fmt: skip
+            values.bound_arrays, values.prior, A, values.rewards, values.constants, self._pay, values.gaps
+        )
 
     def _catch_up(self) -> None:
         """Brings the bounds up to date with what was declared since they were computed."""
@@ -264,12 +262,13 @@ class BPIUCRL(IndexExplorer):
 
     @property
     def _slack(self) -> float:
-        """Room for rounding in sums of H rewards of at most 1."""
-        return 1e-12 * float(self.setting.sigma[-1])
+        """Room for rounding in sums of H rewards of at most 1, and over all initial states."""
+        return max(1e-12, len(self.setting.starts[0]) * 2.0**-50) * float(self.setting.sigma[-1])
 
     @property
     def interval(self) -> tuple[float, float]:
         """Certified bounds from the start: lower <= value of the recommendation <= optimum <= upper."""
+        self.counts.check_start()
         self.bound.check(self.counts)
         self._catch_up()
         up, lo = self._ends if self._on_arrival else self._values.at_the_start()

@@ -93,13 +93,13 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
 
     @property
     def own_epsilon(self) -> float | None:
-        """sigma_H times the widest interval of an action that is left, in any state at any step; of step 0 only the start's."""
+        """sigma_H times the widest interval of an action that is left, in any state at any step; at step 0, of a start."""
         if self.heuristic:
             return None
         up, lo = self.index, self.lower_index
         left = (up >= lo.max(axis=2, keepdims=True)) & ~np.isneginf(up)
         width = np.where(left, up, 0.0) - np.where(left, lo, 0.0)
-        if self.setting.initial_state is not None:
-            width[0] = width[0, self.setting.initial_state]
+        if not self.setting.estimates_start:
+            width[0] = width[0, self.setting.starts[0]].max()
         widest = float(width.max())
         return None if widest == inf else widest * float(self.setting.sigma[-1]) * (1 + 1e-12)

@@ -178,6 +178,7 @@ class Explorer(ABC):
         """A bound for the present counts. It is computed once: asking again costs nothing until there is something new."""
         now, key = self.counts.revision, bound if isinstance(bound, Hashable) else id(bound)
         if self._bounds.get(key, (None, 0.0))[0] != now:
+            self.counts.check_start()
             self._bounds[key] = now, bound(self.counts, self.delta)
         return self._bounds[key][1]
 

@@ -88,9 +88,9 @@ class Fiechter(OptimisticExplorer):
         return {"eta": epsilon / (8 * setting.horizon)}
 
     def stops(self, epsilon: float) -> bool:
-        """The stopping rule in whole numbers: F_0(s_1) <= floor(epsilon / (2 eta)) - H."""
+        """The stopping rule: F_0(s_1) <= floor(epsilon / (2 eta)) - H, where F_0 is a whole number if s_1 is fixed."""
         value = self._start(self._greedy.V, float(self._greedy.unvisited[0]))
-        return value < inf and round(value / self.eta) <= floor(epsilon / (2 * self.eta) * (1 + 1e-12)) - self.setting.horizon
+        return value / self.eta <= (floor(epsilon / (2 * self.eta) * SAFE) - self.setting.horizon) * SAFE
 
     def rule(self) -> FiechterIndex:
         setting, weight = self.setting, self.setting.discount * self.setting.sigma[:-1][::-1]

@@ -8,7 +8,7 @@ is ours, from the counts: it holds whatever the constants are.
 from __future__ import annotations
 
 from abc import abstractmethod
-from math import inf
+from math import fsum, inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -92,12 +92,12 @@ class OptimisticExplorer(IndexExplorer):
             self._rows = counts.fitted(self._rows, rows=self._rows._fields)
 
     def _start(self, values: np.ndarray, blank: float) -> float:
-        """An entry of step 0 in the start state; infinite if the start is not known."""
-        s = self.setting.initial_state
-        if s is None:
+        """The expectation of an entry of step 0 over the start, `blank` without data; infinite if the start is estimated."""
+        if self.setting.estimates_start:
             return inf
-        node = self.counts.table.node_of[0, s]
-        return float(values[0, node]) if node else blank
+        states, p = self.setting.starts
+        nodes = self.counts.table.node_of[0, states]
+        return fsum(p * np.where(nodes > 0, values[0, nodes], blank))
 
     def dense(self, values: np.ndarray, blank: Any) -> np.ndarray:
         """An index of every pair, (H, S, A); `blank` (H,) or (H, S, A) where there is no data. For looking, not for loops."""

@@ -66,7 +66,6 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
             most=setting.n_outcomes,
             log_laws=0.0,
             reward_level=0.0,
-            random_start=setting.initial_state is None,
             l1=self.norm_l1,
         )
         self._values = ValueBounds(self.counts, constants, "known", self.reward)

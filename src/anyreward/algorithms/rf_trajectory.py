@@ -4,7 +4,7 @@ The certificate (`bounds.TightBound`, proved in `docs/theory.md`) charges kappa_
 the KL radius c_h(s,a) is a slowly growing threshold over n_h(s,a). So the explorer goes where kappa_h / n_h(s,a) adds up to most:
 
     W_h(s,a) = kappa_h / n_h(s,a) + sum_s' p_hat_h(s'|s,a) max_b W_{h+1}(s',b),     W_{H} = 0 (steps from 0)
-    kappa_h  = sum_{j > h} gamma^j / lambda_j,   lambda_j = sqrt(j), or sqrt(j + 1) with a random start
+    kappa_h  = sum_{j > h} gamma^j / lambda_j,   lambda_j = sqrt(j), or sqrt(j + 1) if the start is estimated
 
 (with rewards on arrival, j >= h and one more under the roots), with n = 0.1 for a pair that was not visited, and not clipped: at
 a cap, indices tie and exploration loses its direction. The shape of lambda is that of the certificate when all charges are alike;
@@ -58,7 +58,7 @@ class RFTrajectory(GreedyExplorer):
     def rule(self) -> Rule:
         setting, H = self.setting, self.setting.horizon
         j = np.arange(H)
-        laws = j + (setting.initial_state is None) + setting.arrival_rewards  # how many laws stand behind time j
+        laws = j + setting.estimates_start + setting.arrival_rewards  # how many laws stand behind time j
         charge = np.where(laws > 0, setting.discount**j / np.sqrt(np.maximum(laws, 1)), 0.0)
         behind = np.cumsum(charge[::-1])[::-1]
         return kernels.rf.Rule(

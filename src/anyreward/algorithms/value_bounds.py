@@ -108,18 +108,8 @@ class ValueBounds:
 
     def at_the_start(self) -> tuple[float, float]:
         """V_up and V_lo before the first step."""
-        s = self.counts.setting.initial_state
-        up, lo = kernels.bpi.start_values(self.counts.table, self.bound_arrays, self.constants, -1 if s is None else s, self.gaps)
-        return self._without_data() if np.isnan(up) else (float(up), float(lo))
-
-    def _without_data(self) -> tuple[float, float]:
-        s, beyond = self.counts.setting.initial_state, self.bound_arrays.extremes[:, 1] * self.counts.setting.discount
-        if not len(self.rewards.known):
-            return 1.0 + beyond[0], beyond[1]
-        assert s is not None  # else the start has bounds of its own
-        illegal, pay = self.counts.illegal, self.rewards.known[0, s]
-        pay = pay if not len(illegal) else pay[~illegal[s]]
-        return float(pay.max()) + beyond[0], float(pay.min() if self.counts.is_unsure(s) else pay.max()) + beyond[1]
+        up, lo = kernels.bpi.start_values(self.counts.table, self.bound_arrays, self.rewards, self.constants, self.gaps)
+        return float(up), float(lo)
 
     def state(self) -> dict[str, np.ndarray]:
         """The bounds as they stand, for `restore`."""
@@ -141,6 +131,8 @@ class ValueBounds:
         for place, name in [*places, (bound_arrays.extremes, "far")]:
             limits = (0.0, float(counts.setting.sigma[-1]) * (1 + 1e-9)) if name == "far" else ()
             place[...] = checked_array(state[name], place.dtype, place.shape, "its indices are", *limits)
+        if not counts.setting.estimates_start:  # earlier versions kept a radius that was not used
+            bound_arrays.radius[0] = 0.0
         settled = checked_array(state["settled"], np.uint8, (len(bound_arrays.V), N), "its indices are")
         kernels.greedy.settle_all(bound_arrays.Q, bound_arrays.V, bound_arrays.settled, A, N, settled)
 

@@ -54,23 +54,27 @@ class Bound(Protocol):
         """What the bound assumes in addition to the setting, as phrases for printing."""
 
 
-def error_of_unknown_start(counts: Counts) -> float:
-    """sigma_H, the largest possible value, as long as the legal actions of the initial state are unknown; otherwise 0.
+def error_of_first_reward(counts: Counts) -> float:
+    """The probability that an episode starts in a state whose legal actions are unknown: so large can the error of its reward be.
 
     The reward of the first step has no error once it is known which action a policy takes there. In a setting with `hidden_masks`
-    that is unknown until the initial state has been visited.
+    that is unknown until the state has been visited. A start that is estimated is charged for the first reward already, and so is
+    every transition if rewards may depend on the successor.
     """
-    start, masks_known = counts.setting.initial_state, not counts.setting.hidden_masks
-    return 0.0 if start is None or masks_known or not counts.is_unsure(start) else float(counts.setting.sigma[-1])
+    setting = counts.setting
+    if not setting.hidden_masks or setting.arrival_rewards:
+        return 0.0
+    return float(sum(p for s, p in zip(*setting.starts, strict=True) if counts.is_unsure(int(s))))
 
 
 def rounded_up(value: float, counts: Counts) -> float:
     """`value` enlarged so that it is an upper bound in spite of all rounding in a backward pass.
 
     Every term of such a recursion is positive, so each rounding changes the result by a factor within 1 +- 2^-53. Along a path
-    there are fewer than (K + 32)(H + 1) roundings, for rows of up to K successors.
+    there are fewer than (K + 32)(H + 1) roundings, for rows of up to K successors and a sum over at most K initial states.
     """
-    return value * (1 + 2 * (counts.widest + 32) * (counts.setting.horizon + 1) * 2.0**-53)
+    widest = max(counts.widest, len(counts.setting.starts[0]))
+    return value * (1 + 2 * (widest + 32) * (counts.setting.horizon + 1) * 2.0**-53)
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class PaperBound:
     def __call__(self, counts: Counts, delta: float) -> float:
         """The error bound Phi."""
         value = ErrorIndex(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
-        return max(rounded_up(value, counts), error_of_unknown_start(counts))
+        return rounded_up(value + error_of_first_reward(counts), counts)
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         """The KL radius beta(n)/n of each row of the table, 0 without data; see `Bound.kl_radii`."""
@@ -161,7 +165,7 @@ class TightBound:
         radii, tv = self.radii(counts, delta)
         discounts = setting.discount ** np.arange(H)
         w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
-        w_start = float(setting.sigma[-1]) if setting.initial_state is None else 0.0
+        w_start = float(setting.sigma[-1]) if setting.estimates_start else 0.0
         value, multipliers = kernels.trajectory.search(
             table,
             setting.n_actions,
@@ -174,7 +178,8 @@ class TightBound:
             setting.planes,
             *(SEARCH if self.trajectory else (0, 0)),
         )
-        return TightBoundDetails(max(rounded_up(float(value), counts), error_of_unknown_start(counts)), radii, tv, multipliers)
+        value = rounded_up(float(value) + error_of_first_reward(counts), counts)
+        return TightBoundDetails(value, radii, tv, multipliers)
 
     @property
     def kind(self) -> int:
@@ -243,18 +248,21 @@ def relevant_laws(setting: Setting, last_step: bool = False) -> int:
     """The number of transition distributions that values from the start depend on: delta is shared among these and no others.
 
     Absorbing states and illegal actions of the setting are not counted. The last step counts only for rewards on arrival (if the
-    setting has `arrival_rewards`, or with `last_step`). If the initial state is fixed, only its distributions count at the first
-    step.
+    setting has `arrival_rewards`, or with `last_step`). At the first step only the states count in which an episode can start, if
+    these are known; otherwise all of them do, and the distribution of the initial state.
     """
-    pairs = (setting.n_states - len(setting.absorbing_states)) * setting.n_actions - len(setting.illegal_actions)
-    random_start = setting.initial_state is None
-    first = setting.n_actions - sum(s == setting.initial_state for s, _ in setting.illegal_actions)
+    absorbing, A = set(setting.absorbing_states), setting.n_actions
+    pairs = (setting.n_states - len(absorbing)) * A - len(setting.illegal_actions)
     steps = setting.horizon if setting.arrival_rewards or last_step else setting.horizon - 1
     if steps == 0:
-        return int(random_start)
+        return int(setting.estimates_start)
     if setting.stationary:
-        return pairs + random_start
-    return pairs * steps + 1 if random_start else first + pairs * (steps - 1)
+        return pairs + setting.estimates_start
+    if setting.estimates_start:
+        return pairs * steps + 1
+    possible = set(setting.starts[0].tolist())
+    first = len(possible - absorbing) * A - sum(s in possible for s, _ in setting.illegal_actions)
+    return first + pairs * (steps - 1)
 
 
 BOUNDS: dict[str, type[PaperBound] | type[TightBound]] = {"paper": PaperBound, "tight": TightBound}

@@ -257,6 +257,7 @@ def certify(
     Leaving out episodes because of what happened in them voids the certificate.
     """
     bound = as_bound(bounds, **options)
+    counts.check_start()
     return certificate_of(counts, delta, bound, bound(counts, probability(delta, "delta")), epsilon)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import fsum
+
 import numpy as np
 
 from .. import kernels
@@ -45,8 +47,10 @@ class Robust:
     def _start(self, V: np.ndarray, side: float) -> float:
         """The extreme value from the start, from the values of all steps and outcomes."""
         setting = self.setting
-        start = -1 if setting.initial_state is None else setting.initial_state
-        return float(kernels.robust.start(self.table, self.radii, start, V[0, : setting.n_states], side))
+        if setting.estimates_start:
+            return float(kernels.robust.start(self.table, self.radii, V[0, : setting.n_states], side))
+        states, p = setting.starts
+        return fsum(p * V[0, states])
 
     def best(self, side: float) -> tuple[np.ndarray, float]:
         """Q (H, n_outcomes, A), and the value from the start, of the actions that are best in the extreme models.

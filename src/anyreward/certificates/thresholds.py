@@ -5,8 +5,8 @@
     n KL(p_hat_n, p) <= beta(n, delta) = log(2N/delta) + (S-1) log(e (1 + n/(S-1))).
 
 Here p is the true distribution, p_hat_n the empirical one after n samples, and N = `Setting.n_distributions` the number of
-estimated distributions: S A H, or S A if stationary, and one more for a random initial state, which the paper does not
-mention.
+estimated distributions: S A H, or S A if stationary, and one more for the initial state if its distribution is estimated,
+which the paper does not mention.
 
 **Why adaptive data are allowed.** The data may decide when a distribution is sampled. Its successive samples are independent
 draws nevertheless: imagine that they are read from a tape that was written beforehand. The bound holds at every n, and therefore
@@ -65,10 +65,10 @@ def paper_beta(n: ArrayLike, setting: Setting, delta: float) -> Any:
 def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
     """The constants of the paper's error bound, for the compiled recursion in `kernels.rf`.
 
-    A model error at step h (from 0) can cost gamma sigma_{H-1-h}, the largest value of all later steps. A random initial state is
-    preceded by the paper's extra state s_0: one more distribution, followed by the whole value sigma_H without a discount. If
-    rewards may depend on the successor, a model error can cost the largest value of r + gamma V, sigma_{H-h}, at the last step
-    too.
+    A model error at step h (from 0) can cost gamma sigma_{H-1-h}, the largest value of all later steps. A random initial state
+    whose distribution is not known is preceded by the paper's extra state s_0: one more distribution, followed by the whole value
+    sigma_H without a discount. If rewards may depend on the successor, a model error can cost the largest value of r + gamma V,
+    sigma_{H-h}, at the last step too.
 
     Parameters
     ----------
@@ -79,13 +79,13 @@ def paper_rule(setting: Setting, delta: float, clip: bool = True) -> Rule:
     """
     sigma = setting.sigma
     weight = sigma[:0:-1].copy() if setting.arrival_rewards else setting.discount * sigma[setting.horizon - 1 :: -1]
-    random_start = setting.initial_state is None
+    estimated = setting.estimates_start
     return kernels.rf.Rule(
         weight=weight,
         cap=weight.copy() if clip else np.full(setting.horizon, np.inf),
         discount=setting.discount,
-        start_weight=float(sigma[-1]) if random_start else 0.0,
-        start_cap=float(sigma[-1]) if random_start and clip else np.inf,
+        start_weight=float(sigma[-1]) if estimated else 0.0,
+        start_cap=float(sigma[-1]) if estimated and clip else np.inf,
         n_states=setting.n_outcomes,
         n_actions=setting.n_actions,
         radius=paper_radius(setting, delta),

@@ -114,6 +114,14 @@ Terminal = Annotated[
         "episodes.",
     ),
 ]
+Initial = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST|FILE",
+        help="The distribution of the initial state, if you know it: a list of probabilities such as '[0.5, 0.5, 0]', of pairs "
+        "(state, probability), or a .npy file with a probability for each state. By default it is estimated.",
+    ),
+]
 Masks = Annotated[
     str | None,
     typer.Option(
@@ -225,6 +233,22 @@ def masks_of(text: str | None) -> Any:
     path = Path(text)
     needed = "--action-masks has to be none, or a .npy file with an (S, A) array of 0 and 1"
     return array_from(path, read_file(path, MAX_BYTES, needed))
+
+
+def initial_of(text: str | None) -> Any:
+    """The value of --initial: None, a list of probabilities or of pairs, or the array of a .npy file."""
+    if text is None:
+        return None
+    if not text.lower().endswith(".npy"):
+        law = literal(text, "--initial")
+        if not isinstance(law, list | tuple):
+            raise ValueError(f"--initial is {shown(text)}: write a list such as '[0.5, 0.5, 0]', or the name of a .npy file.")
+        return law
+    from .._files import read_file
+    from ..rewards.files import MAX_BYTES, array_from
+
+    path = Path(text)
+    return array_from(path, read_file(path, MAX_BYTES, "--initial has to be a list, or a .npy file with S probabilities"))
 
 
 def literal(text: str | None, name: str) -> Any:

@@ -14,6 +14,7 @@ from .app import (
     Bins,
     Env,
     EnvArgs,
+    Initial,
     Masks,
     MaxStates,
     Quiet,
@@ -23,6 +24,7 @@ from .app import (
     arguments,
     certificate_facts,
     examples,
+    initial_of,
     known_algorithms,
     literal,
     masks_of,
@@ -79,6 +81,7 @@ def explore(
         int | None,
         typer.Option(help="The number of the state in which every episode starts, if you know it. By default it is estimated."),
     ] = None,
+    initial: Initial = None,
     arrival_rewards: Annotated[
         bool, typer.Option("--arrival-rewards", help="Certify also for rewards that depend on the next state.")
     ] = False,
@@ -124,7 +127,7 @@ def explore(
     atlas = run(
         chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
         progress=False if quiet or as_json else None, arrival_rewards=arrival_rewards, bins=literal(bins, "--bins"),
-        max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
+        initial=initial_of(initial), max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
         env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop, **options,
     )  # fmt: skip
     if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas

@@ -41,7 +41,7 @@ def info(
         facts = {"states_seen": seen, "pairs_seen": it.counts.visited_pairs, "episodes_to_halve": more, "source": it.source}
         say_json({**certificate_facts(it), **facts})
         return
-    laws = setting.n_distributions - (setting.initial_state is None)
+    laws = setting.n_distributions - setting.estimates_start
     lines = [
         str(it.certificate),
         f"explored: {it.source.get('env', 'counts')} with {it.source.get('algorithm', 'data from elsewhere')}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from math import ceil
+from math import ceil, fsum, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("h", "s", "a", "next", "count")  # of the table of counts, see `Counts.columns`
 DAMAGED = "its counts are"  # the beginning of error messages about a damaged file
+FALSE_ALARM = 1e-6  # the probability of refusing a known distribution of the initial state that is true
 LARGEST_COUNT = 2**53  # the largest count that is exact as a float
 
 
@@ -88,6 +89,8 @@ class Counts:
             evidence=np.zeros(M),
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0, the extra state before a random initial state
             known=np.zeros(0, np.uint8),
+            starts=setting.starts[0].astype(np.uint32),
+            start_p=setting.starts[1].copy(),
         )
         if setting.hidden_masks:
             self._marks()[: setting.n_states] = kernels.table.UNSURE
@@ -204,17 +207,38 @@ class Counts:
         illegal = self.table.known.reshape(-1, self.setting.n_actions)[: self.setting.n_states] == kernels.table.ILLEGAL
         return illegal if illegal.any() else illegal[:0]
 
+    def check_start(self) -> None:
+        """Raises if the initial states contradict the distribution that the setting gives.
+
+        If it is true, the likelihood of the data under a Dirichlet(1/2) mixture over all distributions on the same states,
+        divided by their likelihood under it, ever reaches 1 / `FALSE_ALARM` with probability at most `FALSE_ALARM`
+        (`docs/theory.md`, 1).
+        """
+        if not self.setting.initial or self.episodes == 0:
+            return
+        t, law = self.table, dict(self.setting.initial)
+        edges = slice(int(t.first[0]), int(t.first[0]) + int(t.size[0]))
+        seen = t.seen[edges]
+        n, p = float(seen.sum()), np.array([law[int(s)] for s in t.state[t.target[edges]]])
+        divergence = fsum(seen * np.log(seen / n / p))
+        psi = float(kernels.radii.psi_size(t.seen, edges.start, int(t.size[0]), n, len(law)))
+        if divergence - psi >= -log(FALSE_ALARM):
+            raise ValueError(
+                f"the initial states of {self.episodes:,} episodes contradict initial, the distribution that was given for them "
+                "(false-alarm probability 1 in a million): correct it, or leave it out."
+            )
+
     def is_unsure(self, state: int) -> bool:
         """Whether it is still unknown which actions are legal in a state."""
         return bool(len(self.table.known) and self._marks()[state, 0] == kernels.table.UNSURE)
 
     def known_rows(self) -> np.ndarray:
-        """For each row of the table, whether its pair needs no estimate because it is absorbing or illegal: booleans."""
+        """For each row of the table, whether it needs no estimate: its pair is absorbing or illegal, or the start is known."""
         t, A = self.table, self.setting.n_actions
-        if len(t.known) == 0:
-            return np.zeros(len(t.n), bool)
-        known = t.known.reshape(-1, A)[t.state].reshape(-1) & (kernels.table.STAYS | kernels.table.ILLEGAL) != 0
-        known[:A] = False  # node 0 is not a state: its row holds the initial states
+        known = np.zeros(len(t.n), bool)
+        if len(t.known):
+            known = t.known.reshape(-1, A)[t.state].reshape(-1) & (kernels.table.STAYS | kernels.table.ILLEGAL) != 0
+        known[:A] = not self.setting.estimates_start  # node 0 is not a state: its row holds the initial states
         return known
 
     @classmethod
@@ -280,7 +304,7 @@ class Counts:
         horizon : int
             An episode that was truncated earlier is refused.
         **options
-            discount, stationary, initial_state, arrival_rewards, bins and max_states, as in `explore`.
+            discount, stationary, initial_state, initial, arrival_rewards, bins and max_states, as in `explore`.
 
         Returns
         -------
@@ -342,8 +366,7 @@ class Counts:
             raise ValueError(f"row {int(left.argmax())} of the counts leaves a state that the setting says is absorbing.")
         if (flows[start, 3] >= setting.n_states).any():
             raise ValueError(f"an initial state of the counts is out of range: it has to be from 0 to {setting.n_states - 1}.")
-        if setting.initial_state is not None and (flows[start, 3] != setting.initial_state).any():
-            raise ValueError(f"an episode does not start in state {setting.initial_state}, the setting's initial_state.")
+        setting.check_starts(flows[start, 3], "an episode")
         evidence = np.ascontiguousarray(columns.get("evidence", np.zeros(len(flows))), dtype=float)
         if evidence.shape != (len(flows),):
             raise ValueError(
@@ -760,9 +783,7 @@ def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) ->
     if (states[:, 0] >= setting.n_states).any():
         b = int((states[:, 0] >= setting.n_states).argmax())
         raise ValueError(f"episode {b} starts in {states[b, 0]}: initial states go from 0 to {setting.n_states - 1}.")
-    if setting.initial_state is not None and (states[:, 0] != setting.initial_state).any():
-        b = int((states[:, 0] != setting.initial_state).argmax())
-        raise ValueError(f"episode {b} starts in state {states[b, 0]}, not in the initial_state {setting.initial_state}.")
+    setting.check_starts(states[:, 0])
     return np.ascontiguousarray(states, dtype=np.int64), np.ascontiguousarray(actions, dtype=np.int64)
 
 

@@ -20,23 +20,23 @@ class EmpiricalModel:
     """The model that counts estimate: p_hat(s'|s,a) = n(s,a,s') / n(s,a) at each step, for `planning.backward_induction`.
 
     State-action pairs without data have a uniform distribution, as in the paper, and so has an initial state that was never
-    observed. Absorbing states stay where they are. With `terminal="outcome"` the states of the model are all outcomes,
-    terminations included.
+    observed. A distribution of the initial state that the setting gives is that of the model. Absorbing states stay where they
+    are. With `terminal="outcome"` the states of the model are all outcomes, terminations included.
     """
 
     def __init__(self, counts: Counts) -> None:
         setting, c = counts.setting, counts.columns()
         self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # terminations included
-        start = c["h"] == -1
-        self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
         self._stationary, self._horizon = setting.stationary, setting.horizon
         self._absorbing = counts.stays()
         self.illegal = np.pad(counts.illegal, ((0, self.n_states - setting.n_states), (0, 0))) if len(counts.illegal) else ()
-        if self.initial.sum() == 0:
-            self.initial[:] = 1.0
-            if setting.initial_state is not None:
-                self.initial = np.arange(self.n_states) == setting.initial_state
-        self.initial = self.initial / self.initial.sum()
+        self.initial = np.zeros(self.n_states)
+        if setting.estimates_start:
+            start = c["h"] == -1
+            self.initial = total_by(c["next"][start], c["count"][start], self.n_states)
+            self.initial = self.initial / self.initial.sum() if start.any() else np.full(self.n_states, 1 / self.n_states)
+        else:
+            self.initial[setting.starts[0]] = setting.starts[1]
         pair = c["s"] * self.n_actions + c["a"]
         bounds = np.searchsorted(c["h"], np.arange(1 if setting.stationary else setting.horizon + 1))
         ends = np.append(bounds[1:], len(pair))

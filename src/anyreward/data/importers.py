@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..setting import Setting, shown, whole_number
-from .spaces import Bins, codec
+from .spaces import Bins, codec, known_start
 
 if TYPE_CHECKING:
     from .counts import Counts
@@ -85,6 +85,7 @@ def counts_from_minari(
     discount: float = 1.0,
     stationary: bool = False,
     initial_state: int | None = None,
+    initial: Any = None,
     arrival_rewards: bool = False,
     bins: Bins | None = None,
     max_states: int | None = None,
@@ -108,6 +109,7 @@ def counts_from_minari(
         discount=discount,
         stationary=stationary,
         initial_state=initial_state,
+        initial=known_start(initial, observations, observations.size + 1),
         arrival_rewards=arrival_rewards,
         terminal="end",
     )

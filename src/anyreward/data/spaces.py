@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..setting import MAX_NODES, shown, whole_number
+from ..setting import MAX_NODES, as_list, shown, whole_number
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -320,6 +320,18 @@ def checked_size(numbering: Codec, name: str) -> Codec:
             "Use bins, or max_states if only a few of them occur."
         )
     return numbering
+
+
+def known_start(initial: Any, observations: Codec, n_states: int) -> Any:
+    """A known distribution of the initial state, one probability for each observation, for a `Setting` of so many states."""
+    if initial is None:
+        return ()
+    if isinstance(observations, Indexed):
+        raise ValueError("initial is for states that are numbered beforehand: with max_states, the start has to be estimated.")
+    law = as_list(initial, "initial")
+    if not law:
+        raise ValueError("initial is empty: it needs a probability for each state, or has to be left out.")
+    return [*law, *[0.0] * (n_states - observations.size)] if len(law) == observations.size and np.ndim(law[0]) == 0 else law
 
 
 def described(space: Any) -> str:

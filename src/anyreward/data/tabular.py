@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
-from ..setting import Setting, shown, whole_number
+from ..setting import TOLERANCE, Setting, shown, whole_number
 from .numbering import Names, Numbering
 from .spaces import Whole
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..rewards.forms import ArrivalReward
 
 MAX_ENTRIES = 2**28  # the largest transition table: two gigabytes
-TOLERANCE = 1e-9  # how far the sum of given probabilities may be from one; they are then rescaled
 
 
 def check_size(entries: int, name: str) -> None:
@@ -207,6 +206,7 @@ class TabularMDP:
         stationary: bool = False,
         arrival_rewards: bool = False,
         absorbing_states: tuple[int, ...] = (),
+        initial: ArrayLike | None = None,
     ) -> Setting:
         """The setting in which this model is explored. Raises if the model contradicts it.
 
@@ -218,6 +218,8 @@ class TabularMDP:
         arrival_rewards : bool, default False
         absorbing_states : tuple of int, default ()
             See `Setting`.
+        initial : array_like, optional
+            The distribution of a random initial state, if it is to count as known: `TabularMDP.initial`. None: it is estimated.
         """
         setting = Setting(
             n_states=self.n_states,
@@ -225,10 +227,19 @@ class TabularMDP:
             horizon=horizon,
             discount=discount,
             stationary=stationary,
-            initial_state=self.initial_state,
+            initial_state=self.initial_state if initial is None else None,
             arrival_rewards=arrival_rewards,
             absorbing_states=absorbing_states,
+            initial=() if initial is None else initial,  # type: ignore[arg-type]  # Setting turns any form into pairs
         )
+        if initial is not None:
+            given = np.zeros(self.n_states)
+            given[setting.starts[0]] = setting.starts[1]
+            off = np.abs(given - self.initial)
+            if off.max() > TOLERANCE:
+                s = int(off.argmax())
+                true = self.initial[s]
+                raise ValueError(f"initial has the probability {given[s]:g} for state {s}, but in this model it is {true:g}.")
         for s in setting.absorbing_states:
             if (self._successors[:, s] != s).any():
                 raise ValueError(f"absorbing_states has {s}, but this model can leave that state.")

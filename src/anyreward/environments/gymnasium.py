@@ -12,7 +12,8 @@ This is what is done to it, so that a certificate about the process is a certifi
 - **Illegal actions.** If `info["action_mask"]` forbids an action a, legal action number a mod k is played instead, where k
   actions are legal. The mask has to be a function of the observation. In a state that was never visited any mask is possible,
   unless all masks are known beforehand (`action_masks`).
-- **Initial state.** It is estimated, unless `initial_state` says where every episode starts.
+- **Initial state.** It is estimated, unless `initial_state` says where every episode starts, or `initial` with which
+  probabilities.
 - **Truncation** before step H is refused: the process does not know why an episode was cut.
 - **Seeds.** Every 32nd episode begins with a seed of its own, made from the run's seed and the number of the episode. There an
   exploration can be resumed, whatever random generator the environment uses.
@@ -33,7 +34,7 @@ from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
 from ..data.numbering import Numbering
-from ..data.spaces import Binned, Codec, Indexed, checked_size, codec
+from ..data.spaces import Binned, Codec, Indexed, checked_size, codec, known_start
 from ..playing.calls import Calls
 from ..playing.opening import (
     EnvironmentFailure,
@@ -110,6 +111,7 @@ class GymnasiumEnvironment:
             discount=discount,
             stationary=stationary,
             initial_state=self._start(gymnasium.initial_state),
+            initial=known_start(gymnasium.initial, self.observations, self.n_states),
             arrival_rewards=arrival_rewards,
             terminal=self.terminal,
             hidden_masks=self._masks is None,
@@ -118,6 +120,7 @@ class GymnasiumEnvironment:
         )
         named = own_action_names(self.env, self.name) if gymnasium.action_names is None else gymnasium.action_names
         self._names = Numbering(self.observations, self.actions).named(gymnasium.state_names, named)
+        self._possible = frozenset(self.setting.starts[0].tolist())  # the states in which episodes can start, if that is known
         self.alarms: list[str] = []  # what an audit said against its assumptions
         self.paid = ObservedRewards()
         self._record: list[tuple[list[int], list[int], list[float], int]] | None = [] if record else None
@@ -182,9 +185,8 @@ class GymnasiumEnvironment:
         except (Exception, SystemExit) as problem:
             raise self._failure(problem, t, "resetting it") from problem
         s = encode(observation)
-        if counts.setting.initial_state not in (None, s):
-            start = self._called(counts.setting.initial_state)
-            raise ValueError(f"{self.name} starts in {self._called(s)}, not in the initial_state, which is {start}.")
+        if self._possible and s not in self._possible:
+            counts.setting.check_starts(np.array([s]), self.name.replace("{", "{{").replace("}", "}}"))
         states, actions, rewards = [s], [], []
         for h in range(H):
             self._meet(s, info, counts)

@@ -85,7 +85,10 @@ class Audit:
                 f"If it is fixed, pass initial_state={s}."
             )
         else:
-            out.append(f"Initial state: random, {len(self.starts):,} different states in the probe. The start will be estimated.")
+            out.append(
+                f"Initial state: random, {len(self.starts):,} different states in the probe. The start will be estimated. "
+                "If you know its distribution, pass initial."
+            )
         if self.ended:
             where = f"{self.ends:,} observation{'s' if self.ends > 1 else ''}"
             how = {
@@ -221,7 +224,7 @@ def audit(
         Seed of the actions and of the environment.
     steps
         Number of random steps; the last episode is played to its end.
-    bins, max_states, terminal, action_masks, env_args, step_timeout
+    bins, max_states, terminal, action_masks, initial_state, initial, env_args, step_timeout
         As for `explore`.
 
     Returns
@@ -261,7 +264,7 @@ def audited_environment(
     """
     made, found = make(env.env, env.env_args)
     made_once = replace(env, env=made, env_args=None)
-    probe = GymnasiumEnvironment(replace(made_once, terminal="end", action_masks=None, initial_state=None), horizon)
+    probe = GymnasiumEnvironment(replace(made_once, terminal="end", action_masks=None, initial_state=None, initial=None), horizon)
     probe.name = plain(name or found)
     simulator = GymnasiumEnvironment(
         replace(made_once, step_timeout=None), horizon, stationary=stationary, seed=seed, **conventions

@@ -19,6 +19,7 @@ from .._files import check_writable, reason
 from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options
 from ..certificates.certificate import fingerprint
+from ..setting import LATER_FIELDS
 
 if TYPE_CHECKING:
     import os
@@ -81,8 +82,11 @@ class Checkpoint:
             raise ValueError(
                 f"{path} is an atlas, but not a checkpoint that can be resumed: choose another name, or move it away."
             )
+        call = dict(progress["call"])
+        if isinstance(call.get("setting"), dict):  # of a version that did not have some fields
+            call["setting"] = {**json.loads(json.dumps(LATER_FIELDS)), **call["setting"]}
         for name, value in self.call.items():
-            if progress["call"].get(name) != value:
+            if call.get(name) != value:
                 raise ValueError(
                     f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name."
                 )

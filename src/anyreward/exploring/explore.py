@@ -46,6 +46,7 @@ def explore(
     progress: bool | Callable[[int, float], None] | None = None,
     arrival_rewards: bool = False,
     absorbing_states: tuple[int, ...] = (),
+    initial: Any = None,
     record: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float | None = None,
@@ -86,6 +87,9 @@ def explore(
         Whether the certificate is to cover rewards r(h, s, a, s') that depend on the successor as well.
     absorbing_states
         States of a model that are known beforehand never to be left: nothing has to be estimated there.
+    initial
+        The distribution of a random initial state, if it is known beforehand: S probabilities, or pairs (state, probability). It
+        then need not be estimated. Data that contradict it are refused.
     record
         Whether to keep every episode (`Atlas.recording`, `Atlas.to_minari`).
     checkpoint
@@ -122,9 +126,9 @@ def explore(
         raise ValueError(f"record is True, but {kind.__name__} plays no episodes that could be kept.")
     adapter = {name: options.pop(name) for name in ADAPTER if name in options}
     environment: Environment
-    env = as_model(env, adapter)
+    env = as_model(env, adapter if initial is None else {**adapter, "initial": initial})
     if isinstance(env, TabularMDP):
-        setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states)
+        setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states, initial)
         if is_shown(progress):
             audit(env, setting.horizon).show(progress, None, delta)
         environment = TabularEnvironment(env, setting, seed, record)

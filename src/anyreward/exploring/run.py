@@ -57,7 +57,8 @@ class Run:
         if environment.origin is not None:
             self.source["fingerprint"] = environment.origin
         # Explorations with the same seed draw from the environment alike, whatever they do with it: they are not independent.
-        self.mark = hashlib.sha256(f"{environment.setting} {seed}".encode()).hexdigest()
+        setting = str(environment.setting).replace(", initial=()", "")  # as earlier versions wrote it
+        self.mark = hashlib.sha256(f"{setting} {seed}".encode()).hexdigest()
         self.history: list[tuple[int, float]] = []  # (episodes, certified epsilon) at every look
         self.lost = 0  # episodes that failed, and are not counted
         if checkpoint is not None:

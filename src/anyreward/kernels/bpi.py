@@ -63,7 +63,6 @@ class Constants(NamedTuple):
     most: int  # the largest possible number of successors of a pair
     log_laws: float  # log(laws / delta): delta is shared among that many distributions
     reward_level: float  # log(laws / delta) for the means of random rewards
-    random_start: bool
     l1: bool  # whether the balls are L1 balls instead of KL balls
 
 
@@ -205,27 +204,38 @@ def sweep(table, bound_arrays, rewards, constants, g):
         extremes[0, h], extremes[1, h] = highest, lowest
 
 
+@inlined
+def value_without_data(rewards, table_known, constants, extremes, s, side):
+    """V_up (side 0) or V_lo (side 1) at the first step in a state without data: a reward, and anything afterwards."""
+    first = 1.0 - side
+    if rewards.kind == KNOWN:
+        first = reward_without_data(rewards.known[0, s], table_known, constants.n_actions, s, side)
+    return first + constants.discount * extremes[side, 1]
+
+
 @loop
-def start_values(table, bound_arrays, constants, initial_state, g):
-    """V_up and V_lo before the first step."""
-    if constants.random_start:
-        if table.n[0] == 0:
-            return bound_arrays.extremes[0, 0], bound_arrays.extremes[1, 0]
-        S, c, extremes, l1, row = (
-            np.uint64(constants.n_states),
-            bound_arrays.radius[0],
-            bound_arrays.extremes,
-            constants.l1,
-            np.uint64(0),
-        )
-        n, first, size, target, seen = table.n, table.first, table.size, table.target, table.seen
-        up, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V[0], extremes[0, 0], 1.0, 0.0, g, l1)
-        lo, _ = ball_value(n, first, size, target, seen, row, c, S, bound_arrays.V_lo[0], extremes[1, 0], -1.0, 0.0, g, l1)
+def start_values(table, bound_arrays, rewards, constants, g):
+    """V_up and V_lo before the first step: expectations over a known distribution of the initial state, or over a ball."""
+    V, V_lo, extremes = bound_arrays.V[0], bound_arrays.V_lo[0], bound_arrays.extremes
+    if len(table.starts) > 0:
+        up, lo = 0.0, 0.0
+        for k in range(len(table.starts)):
+            s, p = table.starts[k], table.start_p[k]
+            node = table.node_of[0, s]
+            if node != 0 and bound_arrays.settled[0, node] != 0:
+                up += p * V[node]
+                lo += p * V_lo[node]
+            else:
+                up += p * value_without_data(rewards, table.known, constants, extremes, s, 0)
+                lo += p * value_without_data(rewards, table.known, constants, extremes, s, 1)
         return up, lo
-    node = table.node_of[0, initial_state]
-    if node == 0:
-        return np.nan, np.nan
-    return bound_arrays.V[0, node], bound_arrays.V_lo[0, node]
+    if table.n[0] == 0:
+        return extremes[0, 0], extremes[1, 0]
+    S, c, l1, row = np.uint64(constants.n_states), bound_arrays.radius[0], constants.l1, np.uint64(0)
+    n, first, size, target, seen = table.n, table.first, table.size, table.target, table.seen
+    up, _ = ball_value(n, first, size, target, seen, row, c, S, V, extremes[0, 0], 1.0, 0.0, g, l1)
+    lo, _ = ball_value(n, first, size, target, seen, row, c, S, V_lo, extremes[1, 0], -1.0, 0.0, g, l1)
+    return up, lo
 
 
 @loop
@@ -234,7 +244,9 @@ def observe(table, bound_arrays, rewards, constants, row, payment):
     n = float(table.n[row])
     A = constants.n_actions
     at_start = row < A
-    certain = not at_start and is_known(table.known, A, table.state[row // np.uint64(A)], row % np.uint64(A))
+    certain = len(table.starts) > 0
+    if not at_start:
+        certain = is_known(table.known, A, table.state[row // np.uint64(A)], row % np.uint64(A))
     bound_arrays.radius[row] = 0.0 if certain else kl_radius(
         table.seen, np.int64(table.first[row]), np.int64(table.size[row]), n, constants.n_states,
         SUPPORT if at_start and constants.threshold == SIZE else constants.threshold, constants.most, constants.log_laws,
@@ -296,7 +308,6 @@ class BoundsLearner(NamedTuple):
     rewards: Rewards
     constants: Constants
     pays: np.ndarray  # (H', S, A) float64: the rewards of a known model; if random, their means, and it pays 0 or 1
-    start: int  # the initial state; -1 if it is random
     g: np.ndarray  # (S,) float64: scratch space for the search in a ball
 
     def take_in(self, table, nodes, actions, payments, met):
@@ -312,5 +323,5 @@ class BoundsLearner(NamedTuple):
                 payments[h] = mean if self.rewards.kind == FIXED else 1.0 if rng.random() < mean else 0.0
 
     def bound(self, table):
-        up, lo = start_values(table, self.index, self.constants, self.start, self.g)
+        up, lo = start_values(table, self.index, self.rewards, self.constants, self.g)
         return up - lo

@@ -16,7 +16,7 @@ def play(model, table, index, prior, A, key, rng, nodes, actions):
 
     `index` is a named tuple with Q and settled, see `greedy`. New nodes are left without an index; `choose` handles them.
     """
-    _, state, _, _, n, first, size, _, target, seen, _, _, used, _ = table
+    _, state, _, _, n, first, size, _, target, seen, _, _, used, _, _, _ = table
     shape, successors, _, cumulative, _, _, _ = model
     Q, settled, s, H = index.Q, index.settled, start(model, rng), len(actions)
     last_plane, last_layer, last_t = len(Q) - 1, len(table.head) - 1, shape[0] - 1

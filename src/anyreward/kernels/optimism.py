@@ -60,7 +60,7 @@ def renew(bonus, root, row, n, rule):
 @inner
 def sweep(table, greedy, indices, rows, problem, rule):
     """The full backward pass."""
-    _, state, following, head, n, first, size, _, target, seen, _, _, _, known = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, _, known, _, _ = table
     Q, V, settled, unvisited = greedy
     Q_lo, V_lo, G, met = indices
     bonus, root = rows

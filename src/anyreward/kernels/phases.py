@@ -29,7 +29,7 @@ def begin_phase(table, bound_arrays, rewards, constants, balls, started, g):
         n = float(table.n[row])
         started[row] = table.n[row]
         if n > 0.0:
-            known = row >= A and is_known(table.known, A, table.state[row // A], row % A)
+            known = is_known(table.known, A, table.state[row // A], row % A) if row >= A else len(table.starts) > 0
             bound_arrays.radius[row] = 0.0 if known else radius_of(balls, n, log_t)
         bound_arrays.dirty[:, row] = 1
     sweep(table, bound_arrays, rewards, constants, g)

@@ -236,8 +236,8 @@ def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, radius, tv
     """
     first, size, seen, count = table.first, table.size, table.seen, table.n
     for row in range(np.int64(table.used[NODES]) * A):
-        if row >= A and is_known(table.known, A, table.state[row // A], row % A):
-            radius[row] = tv[row] = 0.0  # absorbing or illegal: nothing to estimate
+        if is_known(table.known, A, table.state[row // A], row % A) if row >= A else len(table.starts) > 0:
+            radius[row] = tv[row] = 0.0  # absorbing, illegal, or a known distribution of the initial state: nothing to estimate
         elif count[row] > 0:
             n, begin, width = float(count[row]), np.int64(first[row]), np.int64(size[row])
             at_start = row < A  # there may be more than K initial states, and transfer does not predict them

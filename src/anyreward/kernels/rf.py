@@ -14,7 +14,7 @@ import numpy as np
 
 from .compiled import inlined, inner, loop, method
 from .greedy import Greedy, initialise_new, settle
-from .table import NODES, error_without_data, is_known, row_of
+from .table import NODES, error_without_data, expected_error, is_known, row_of
 
 EVERY, PATH, GEOMETRIC = 0, 1, 2  # schedules: what is brought up to date after an episode, everything, its path or nothing
 
@@ -25,7 +25,7 @@ class Rule(NamedTuple):
     weight: np.ndarray  # (H,) float64: the value at stake at step h if p_hat is entirely wrong
     cap: np.ndarray  # (H,) float64: the trivial bound at step h; inf without clipping
     discount: float
-    start_weight: float  # the weight of an estimated distribution of the initial state; 0 if that state is fixed
+    start_weight: float  # the weight of an estimated distribution of the initial state; 0 if it is known
     start_cap: float
     n_states: int
     n_actions: int
@@ -138,7 +138,9 @@ def refresh(table, rows, greedy, rule, nodes, actions, indices):
 
 @inner
 def start_index(table, rows, greedy, rule):
-    """The index before the first step: of a fixed initial state, or of the estimated distribution of a random one."""
+    """The index before the first step: its expectation over a known distribution of the initial state, or an estimated one."""
+    if len(table.starts) > 0:
+        return expected_error(table, rule.n_actions, greedy.V[0], greedy.unvisited[0])
     if table.n[0] == 0:
         blank = radius_of(rule.radius, 0.0)
         return min(rule.start_cap, rule.start_weight * blank + greedy.unvisited[0])

@@ -107,13 +107,11 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
 
 
 @allocates
-def start(table, c, initial_state, V, sign):
-    """The extreme value from the start: of the fixed initial state, or over the ball around the distribution of a random one.
+def start(table, c, V, sign):
+    """The extreme value from the start over the ball around the estimated distribution of the initial state.
 
     V holds the values of all states in which an episode can start.
     """
-    if initial_state >= 0:
-        return V[initial_state]
     extreme = sign * (sign * V).max()
     if table.n[0] == 0:
         return extreme

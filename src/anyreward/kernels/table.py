@@ -6,7 +6,8 @@ node * A + action, with its visit count n. Every successor observed from a row i
 space.
 
 Node 0 is s_0, the extra state that the paper puts before a random initial state: its first row holds the initial states that were
-observed. Nothing leads to s_0, so "node 0" also means "not visited" wherever a node is looked up.
+observed. Nothing leads to s_0, so "node 0" also means "not visited" wherever a node is looked up. If the distribution of the
+initial state is known (`starts`), values at the start are expectations over it, and the row of s_0 is not used.
 
 If transitions are stationary, the steps are pooled: there is one layer of nodes for all steps.
 
@@ -55,6 +56,8 @@ class Table(NamedTuple):
     evidence: np.ndarray  # (M,) float64: the sum of their scores, log(predicted probability)
     used: np.ndarray  # (4,) int64: nodes, edges, episodes, room of the widest row
     known: np.ndarray  # (S * A,) uint8: marks of pairs, 0 for none; empty if no pair has any. Visited states are never UNSURE
+    starts: np.ndarray  # (K,) uint32: the states in which episodes can start, if their distribution is known; otherwise empty
+    start_p: np.ndarray  # (K,) float64: their probabilities
 
 
 @inlined
@@ -87,6 +90,29 @@ def error_without_data(known, A, s, a, unknown):
     if not is_known(known, A, s, a):
         return unknown
     return -1.0 if is_illegal(known, A, s, a) else 0.0
+
+
+@inlined
+def largest_error_without_data(known, A, s, unknown):
+    """The largest `error_without_data` over the actions of a state."""
+    top = -1.0
+    for a in range(A):
+        top = max(top, error_without_data(known, A, s, a, unknown))
+    return top
+
+
+@inlined
+def expected_error(table, A, V, unknown):
+    """The expectation of an error index V (N,) over the known distribution of the initial state.
+
+    `unknown` is the index of a state that was not visited.
+    """
+    total = 0.0
+    for k in range(len(table.starts)):
+        s = table.starts[k]
+        node = table.node_of[0, s]
+        total += table.start_p[k] * (V[node] if node != 0 else largest_error_without_data(table.known, A, s, unknown))
+    return total
 
 
 @inlined

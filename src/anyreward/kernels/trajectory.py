@@ -7,11 +7,13 @@ w_h = gamma^(h+1) sigma_{H-1-h}, the largest value after step h, the number Phi 
     W_h(s,a) = min( w_h, min(kappa_h c_h(s,a), w_h tau_h(s,a)) + sum_s' p_hat(s'|s,a) max_b W_{h+1}(s',b) ),   w_h without data
     Phi      = sum_j gamma^j lambda_j / 2 + max_a W_0(s_0, a)
 
-is a valid error bound for every choice of multipliers; s_0 is the state at step 0 (`docs/theory.md`, 5).
+is a valid error bound for every choice of multipliers; s_0 is the state at step 0, over which the expectation is taken if it is
+random (`docs/theory.md`, 5).
 
-j runs from 1 if the initial state is fixed; a random one adds j = 0 and a row in front of everything. If all multipliers are 0,
-there are no KL charges: this is the recursion with total variation radii. If rewards depend on the successor, the reward of step
-j also comes after transition j: then w_h = gamma^h sigma_{H-h}, kappa_h sums over j >= h, and j runs from 0.
+j runs from 1 if the distribution of the initial state is known; an estimated one adds j = 0 and a row in front of everything. If
+all multipliers are 0, there are no KL charges: this is the recursion with total variation radii. If rewards depend on the
+successor, the reward of step j also comes after transition j: then w_h = gamma^h sigma_{H-h}, kappa_h sums over j >= h, and j
+runs from 0.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 
 from .compiled import allocates, inlined, loop
 from .rf import steps_that_matter, total_ahead
-from .table import is_known, row_of
+from .table import expected_error, is_known, row_of
 
 
 @inlined
@@ -55,27 +57,29 @@ def backward(state, known, following, head, first, size, target, seen, n, c, tau
 
 
 @loop
-def start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w_first, V):
-    """W before the first step; w_start is sigma_H for a random initial state and 0 for a fixed one."""
-    if n[0] == 0:
-        return w_start if w_start > 0.0 else w_first
-    ahead = total_ahead(first, size, target, seen, V[0], 0) / n[0]
-    if w_start == 0.0:
-        return ahead
+def start_value(table, A, c, tau, kappa_start, w_start, w_first, V):
+    """W before the first step; w_start is sigma_H if the distribution of the initial state is estimated."""
+    if len(table.starts) > 0:
+        return expected_error(table, A, V[0], w_first)
+    if table.n[0] == 0:
+        return w_start
+    ahead = total_ahead(table.first, table.size, table.target, table.seen, V[0], 0) / table.n[0]
     return min(w_start, charge(kappa_start, w_start, c[0], tau[0]) + ahead)
 
 
 @loop
-def forward(following, head, first, size, target, seen, n, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G):
+def forward(table, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G):
     """The expected KL charges under the greedy policy in the empirical model: G[0] at the start, G[h+1] at step h."""
+    node_of, _, following, head, n, first, size, _, target, seen, _, _, _, _, starts, start_p = table
     G[:] = 0.0
     mass[:] = 0.0
-    if n[0] == 0:
-        return
-    if w_start > 0.0 and kappa_start * c[0] <= w_start * tau[0]:
-        G[0] = c[0]
-    for e in range(first[0], first[0] + size[0]):
-        mass[0, target[e]] = seen[e] / n[0]
+    for k in range(len(starts)):  # what starts in a state that was not visited goes to node 0, from where nothing goes on
+        mass[0, node_of[0, starts[k]]] += start_p[k]
+    if len(starts) == 0 and n[0] > 0:
+        if kappa_start * c[0] <= w_start * tau[0]:
+            G[0] = c[0]
+        for e in range(first[0], first[0] + size[0]):
+            mass[0, target[e]] = seen[e] / n[0]
     for h in range(steps_that_matter(w)):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
         node = head[layer]
@@ -113,15 +117,15 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
     Candidates are the recursion with total variation radii, `coarse` scales of multipliers, and `fine` steps from the best of
     them.
     """
-    _, state, following, head, n, first, size, _, target, seen, _, _, _, known = table
+    _, state, following, head, n, first, size, _, target, seen, _, _, _, known, _, _ = table
     H = len(w)
-    random_start = w_start > 0.0
+    estimates_start = w_start > 0.0
     N = len(table.state)
     V, mass, best = np.zeros((planes, N)), np.zeros((planes, N)), np.zeros((planes, N), np.uint32)
     kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
     backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
-    smallest = start_value(first, size, target, seen, n, c, tau, inf, w_start, w[0], V)
-    behind = int(random_start) + int(arrival)  # how many distributions the reward of time 0 depends on
+    smallest = start_value(table, A, c, tau, inf, w_start, w[0], V)
+    behind = int(estimates_start) + int(arrival)  # how many distributions the reward of time 0 depends on
     times = H - 1 + behind
     if times == 0:
         return smallest, lam
@@ -137,9 +141,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
                 kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
                 backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
             # At the optimum lambda_j^2 = G_{<j} / 2. Go half the way in that direction, in logarithms.
-            forward(
-                following, head, first, size, target, seen, n, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G
-            )  # fmt: skip
+            forward(table, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G)
             before = G[0]
             for j in range(H):
                 if arrival:
@@ -150,7 +152,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
                     before += G[j + 1]
         kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
         backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
-        phi = constant + start_value(first, size, target, seen, n, c, tau, kappa_start, w_start, w[0], V)
+        phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w[0], V)
         if phi < smallest:
             smallest = phi
             lam[:] = trial

@@ -45,7 +45,9 @@ class Gymnasium:
         met.
     initial_state
         The state in which every episode starts, if you know it: its number, or the observation if that is not a number. None: the
-        start is estimated.
+        start is estimated, unless `initial` is given.
+    initial
+        The distribution of the initial state, if you know it: S probabilities, or pairs (state, probability).
     env_args
         Arguments of `gymnasium.make` if an id is given.
     step_timeout
@@ -66,6 +68,7 @@ class Gymnasium:
     step_timeout: float | None = None
     state_names: Names | None = None
     action_names: Names | None = None
+    initial: Any = None
 
     def __post_init__(self) -> None:
         if self.terminal is not None and self.terminal not in TERMINALS:
@@ -84,7 +87,8 @@ def as_model(env: Any, adapter: dict[str, Any]) -> TabularMDP | Gymnasium:
     if isinstance(env, TabularMDP):
         names = {name: given.pop(name) for name in NAMES if name in given}
         for name in given:
-            raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
+            if name != "initial":  # which can be known for both
+                raise ValueError(f"{name} is for Gymnasium environments: a TabularMDP says itself what it is.")
         if names:
             env = copy.copy(env)
             env.numbering = env.numbering.named(**names)
