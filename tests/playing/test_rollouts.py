@@ -106,7 +106,7 @@ def test_a_truncated_episode_is_refused():
 
 
 def test_another_start_than_the_known_one_is_refused():
-    with pytest.raises(ValueError, match="starts in state 0, not in the initial_state, which is state 2"):
+    with pytest.raises(ValueError, match="starts in state 0, not in the initial_state 2"):
         played(Tabular(P), np.zeros((H, 5), np.int64), 1, setting_of(Tabular(P, start=2), initial_state=2))
 
 

@@ -186,7 +186,7 @@ class GymnasiumEnvironment:
             raise self._failure(problem, t, "resetting it") from problem
         s = encode(observation)
         if self._possible and s not in self._possible:
-            counts.setting.check_starts(np.array([s]), self.name.replace("{", "{{").replace("}", "}}"))
+            counts.setting.check_starts(np.array([s]), self.name)
         states, actions, rewards = [s], [], []
         for h in range(H):
             self._meet(s, info, counts)

@@ -112,11 +112,7 @@ def _played(
         observations, infos = lanes.reset([int(word) % MAX_SEED for word in words])
         going = [True] * B
         states[:, 0] = [_state(numbers, x, lanes.name) for x in observations]
-        elsewhere = states[states[:, 0] != setting.initial_state, 0]
-        if setting.initial_state is not None and len(elsewhere):
-            raise ValueError(
-                f"{lanes.name} starts in state {elsewhere[0]}, not in the initial_state, which is state {setting.initial_state}."
-            )
+        setting.check_starts(states[:, 0], lanes.name)
         for h in range(H):
             if not any(going):
                 states[:, h + 1 :] = states[:, h : h + 1]
