@@ -136,11 +136,6 @@ class GymnasiumEnvironment:
             return None if given is None else int(given)
         return self.encode(given)
 
-    def _called(self, s: int) -> str:
-        """A state for messages: its number and, if it has one, its name."""
-        name = self._names.state_name(s)
-        return f"state {s}" if name == str(s) else f"state {s} ({name})"
-
     @property
     def _assumed(self) -> tuple[str, ...]:
         """What the numbering of observations assumes, and masks that forbid nothing."""
