@@ -18,8 +18,6 @@ from .rewards.forms import ArrivalReward, Reward, as_reward
 from .setting import whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike
 
 
@@ -115,11 +113,13 @@ def induct(
     horizon: int,
     discount: float,
     policy: np.ndarray | None = None,
-    choose: Callable[[int, np.ndarray], np.ndarray] | None = None,
+    seen: np.ndarray | None = None,
+    last: bool = True,
 ) -> Values:
     """Backward induction for the optimum, or for a policy; reward and policy have been checked.
 
-    With `choose`, the action of each state, (S,), is what it chooses from the step h and the action values Q, (S, A).
+    With `seen`, (H, S, A) or (1, S, A) booleans, the optimum is that of the policies that choose an action that was seen in every
+    state that has one; at the last step only if `last`, but there too a seen one is preferred among equals.
     """
     S, A = model.n_states, model.n_actions
     r = mean_reward(model, reward, horizon)
@@ -129,8 +129,8 @@ def induct(
         Q[h] = r[h] + discount * model.expect(h, V[h + 1])
         if len(illegal):
             Q[h][illegal] = -np.inf
-        if choose is not None:
-            chosen[h] = choose(h, Q[h])
+        if seen is not None:
+            chosen[h] = best_action(Q[h], seen[min(h, len(seen) - 1)], last or h + 1 < horizon)
             V[h] = np.take_along_axis(Q[h], chosen[h][:, None], axis=1)[:, 0]
         elif policy is None:
             V[h] = Q[h].max(axis=1)
@@ -138,7 +138,7 @@ def induct(
             V[h] = np.take_along_axis(Q[h], policy[h][:, None], axis=1)[:, 0]
         else:
             V[h] = (policy[h] * np.where(policy[h] > 0, Q[h], 0.0)).sum(axis=1)
-    if choose is not None:
+    if seen is not None:
         return Values(Q, V, chosen)
     return Values(Q, V, Q.argmax(axis=2) if policy is None else policy)
 

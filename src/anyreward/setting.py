@@ -188,7 +188,7 @@ class Setting:
         """The number of different outcomes of a transition: n_states or, with `terminal="outcome"`, twice as many."""
         return 2 * self.n_states if self.terminal == "outcome" else self.n_states
 
-    @property
+    @cached_property
     def estimates_start(self) -> bool:
         """Whether the distribution of the initial state is unknown, so that it has to be estimated."""
         return self.initial_state is None and not self.initial

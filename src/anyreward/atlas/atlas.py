@@ -17,10 +17,9 @@ from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
 from ..data.numbering import Numbering
-from ..planning import as_policy, best_action, induct
+from ..planning import as_policy, induct
 from ..rewards.forms import ArrivalReward, Reward
 from ..rewards.observed import ObservedRewards
-from ..setting import boolean
 from .plan import Interval, Plan
 from .recording import Recording
 from .scoring import Scoring, scoring_of
@@ -173,52 +172,52 @@ class Atlas:
         promises that plans are epsilon-optimal: if only an unseen action can keep this promise, the plan is the optimal one of
         the empirical model. The bounds are about the policy that is returned in either case.
         """
-        scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards)
-        return self._plan(scoring, boolean(cautious, "cautious"), boolean(allow_unseen, "allow_unseen"))
+        for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} is {value!r}: it has to be True or False.")
+        return self._plan(scoring_of(self, reward, reward_range, rewards, stationary_rewards), cautious, allow_unseen)
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""
         model, setting, average = self._model, self.counts.setting, scoring.pays.average
-        optimum = induct(model, average, setting.horizon, setting.discount)
-        most, least = self._robust(scoring.pays.most, scoring.delta), self._robust(scoring.pays.least, scoring.delta)
-        total = float(setting.sigma[-1])
+        H, gamma, total = setting.horizon, setting.discount, float(setting.sigma[-1])
         base_low, base, base_high = (x * total for x in scoring.pays.base)
-        best = float(model.initial @ optimum.V[0]) + base
-        upper = min(scoring.highest, best + scoring.error, most.best(kernels.robust.UPPER)[1] + base_high + scoring.slack)
+        most = self._robust(scoring.pays.most, scoring.delta)
+        least = self._robust(scoring.pays.least, scoring.delta) if scoring.own else most
+        highest = min(scoring.highest, most.best(kernels.robust.UPPER)[1] + base_high + scoring.slack)
 
-        def bounded(policy: np.ndarray, optimal: bool) -> Plan:
-            """The plan with this policy, and its bounds."""
+        def bounded(policy: np.ndarray, V: np.ndarray | None, upper: float) -> Plan:
+            """The plan with this policy and its bounds; V are its values in the empirical model, if they are known."""
             policy = policy[:, : setting.n_states]
             extended = extended_to_terminations(self.counts, policy, average, best=False)
-            value = floor = best
-            if not optimal or setting.n_outcomes > setting.n_states:
+            if V is None or setting.n_outcomes > setting.n_states:
                 played = extended_to_terminations(self.counts, policy, average, best=True)
-                value, floor = (
-                    float(model.initial @ induct(model, average, setting.horizon, setting.discount, pi).V[0]) + base
-                    for pi in (played, extended)
-                )
-            value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
+                V, ended = (induct(model, average, H, gamma, pi).V for pi in (played, extended))
+            else:
+                ended = V
+            value, floor = float(model.initial @ V[0]) + base, float(model.initial @ ended[0]) + base
             guaranteed = least.of(extended, kernels.robust.LOWER) + base_low - scoring.slack
             lower = max(scoring.lowest, floor - scoring.error, guaranteed)
-            delta, assumed = self.certificate.delta, self._assumptions(*scoring.assumed)
+            value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
+            delta, assumed = self.certificate.delta, (*self.certificate.assumptions, *scoring.assumed)
             return Plan(policy, value, lower, max(lower, upper), scoring.reward_range, delta, assumed, self, scoring)
 
-        if cautious:
-            return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), optimal=False)
-        if allow_unseen:
-            return bounded(optimum.policy, optimal=True)
+        if cautious or allow_unseen:
+            optimum = induct(model, average, H, gamma)
+            upper = min(highest, float(model.initial @ optimum.V[0]) + base + scoring.error)
+            if not cautious:
+                return bounded(optimum.policy, optimum.V, upper)
+            return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), None, upper)
         last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
-        policy = np.stack([best_action(Q, *self._seen_at(h, last)) for h, Q in enumerate(optimum.Q)])
-        if (np.take_along_axis(optimum.Q, policy[..., None], axis=2)[..., 0] == optimum.V[:-1]).all():
-            return bounded(policy, optimal=True)
-        choose = lambda h, Q: best_action(Q, *self._seen_at(h, last))  # noqa: E731
-        plan = bounded(induct(model, average, setting.horizon, setting.discount, choose=choose).policy, optimal=False)
+        found = induct(model, average, H, gamma, seen=self._seen, last=last)
+        value = float(model.initial @ found.V[0]) + base
+        if highest <= value + scoring.error:  # then the optimum of the empirical model makes no difference
+            return bounded(found.policy, found.V, highest)
+        optimum = induct(model, average, H, gamma)
+        upper = min(highest, float(model.initial @ optimum.V[0]) + base + scoring.error)
+        plan = bounded(found.policy, found.V, upper)
         keeps_promise = plan.regret_bound <= 2 * scoring.error
-        return plan if keeps_promise else bounded(optimum.policy, optimal=True)
-
-    def _seen_at(self, h: int, last: bool) -> tuple[np.ndarray, bool]:
-        """Which actions were seen at step h, and whether a plan has to choose among them: not at the last step, unless `last`."""
-        return self._seen[min(h, len(self._seen) - 1)], last or h + 1 < self.counts.setting.horizon
+        return plan if keeps_promise else bounded(optimum.policy, optimum.V, upper)
 
     @cached_property
     def _seen(self) -> np.ndarray:
