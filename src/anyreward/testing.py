@@ -312,7 +312,7 @@ def decides_on_a_model_as_with_ask_and_tell(kind: Kind, setting: Setting) -> Non
     if not kind.plays_episodes:  # what is drawn depends on how many draws are made at once
         return
     mdp, options = model_of(setting), {"delta": 0.1, "seed": 4}
-    more: dict[str, Any] = {"stationary": setting.stationary, "discount": setting.discount, **options}
+    more: dict[str, Any] = {"stationary": setting.stationary, "discount": setting.discount, "on_interrupt": "raise", **options}
     more |= {"reward": reward_of(kind, setting)} if kind.needs_reward else {}
     more |= {"budget": BUDGET} if kind.needs_budget else {}
     more |= {"initial": setting.initial} if setting.initial else {}
@@ -357,6 +357,7 @@ def runs_in_explore(kind: Kind, setting: Setting) -> None:
     for stationary in (False, True):
         mdp = model_of(setting, seed=1)
         options: dict[str, Any] = {"max_episodes": 150, "algorithm": kind, "stationary": stationary, "delta": 0.2}
+        options["on_interrupt"] = "raise"
         atlas, again = (explore(mdp, 3, **options) for _ in range(2))
         assert atlas == again
         assert atlas.episodes == 150

@@ -226,7 +226,7 @@ def test_all_algorithms_are_listed(tmp_path):
     [
         (("explore", "Nowhere-v0", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas"), "cannot be made"),
         (("explore", "double-chain", "--horizon", "0", "--epsilon", "1", "--out", "x.atlas"), "horizon is 0"),
-        (("explore", "double-chain", "--horizon", "4", "--out", "x.atlas"), "neither epsilon nor max_episodes"),
+        (("explore", "double-chain", "--horizon", "4", "--out", "x.atlas"), "neither epsilon nor max_episodes nor max_seconds"),
         (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "no/x.atlas"), "there is no folder"),
         (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x"), "name=value"),
         (

@@ -162,7 +162,7 @@ def test_extreme_problems(mdp, replan, stationary):
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        ({}, "neither epsilon nor max_episodes is given"),
+        ({}, "neither epsilon nor max_episodes nor max_seconds is given"),
         ({"epsilon": 0.0}, "epsilon is 0.0: it has to be positive"),
         ({"epsilon": -1.0}, "epsilon is -1.0"),
         ({"epsilon": float("nan")}, "epsilon is nan"),

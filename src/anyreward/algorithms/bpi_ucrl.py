@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class BPIUCRL(IndexExplorer):
     reference = "Kaufmann et al. 2021"
     proved = True
     handles_masks = True
-    per_call: ClassVar[int] = 1_000
+    per_call = 1_000
 
     def __init__(
         self,

@@ -69,6 +69,7 @@ class Explorer(ABC):
     handles_masks: ClassVar[bool] = False  # that guarantee holds where actions may be illegal
     plays_episodes: ClassVar[bool] = True  # it walks through its environment; a generative model does not
     clips: ClassVar[bool] = False  # its index has the option `clip`
+    per_call: int = 5_000  # episodes before Python looks in, where that changes nothing; `explore` takes fewer if they are slow
     heuristic: bool = False  # its constants are not those of its guarantee, which is then withdrawn
     observes_rewards: bool = False  # `tell` has to be given what was paid, as a third argument
 
@@ -265,8 +266,6 @@ class IndexExplorer(Explorer):
     setting, delta, bounds, clip, max_successors, transfer, seed, growth
         See `Explorer`.
     """
-
-    per_call: ClassVar[int] = 5_000  # episodes of the compiled loop before Python looks in: some milliseconds
 
     def __init__(self, setting: Setting, *args: Any, ties: str = "random", **options: Any) -> None:
         super().__init__(setting, *args, **options)

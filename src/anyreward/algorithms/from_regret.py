@@ -132,6 +132,7 @@ class RegretUniform(RewardedExplorer):
             self.counts.add_episodes(*episode)
 
     def ask_many(self, episodes: int, goal: float) -> Request:
+        episodes = min(episodes, self.per_call)
         if self.episodes >= self._exploring:
             return Policies(np.stack(self.policies)[self._turn(min(episodes, CHUNK))])
         self._keep_if_chosen()

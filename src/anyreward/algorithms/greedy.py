@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class GreedyExplorer(IndexExplorer):
         See `Explorer` and `IndexExplorer`.
     """
 
-    per_call: ClassVar[int] = 10_000
+    per_call = 10_000
 
     def __init__(self, setting: Setting, *, replan: str = "path", **options: Any) -> None:
         super().__init__(setting, **options)

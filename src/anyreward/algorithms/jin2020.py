@@ -123,7 +123,7 @@ class Jin2020(Explorer):
             self._buffer[goal] = np.concatenate([self._buffer[goal], policies.astype(kind)])
 
     def ask_many(self, episodes: int, goal: float) -> Request:
-        t = self.episodes
+        t, episodes = self.episodes, min(episodes, self.per_call)
         if t < self._goals * self.n0:
             return Learning(self._explorer(), min(episodes, self.n0 - t % self.n0), written="policies")
         return Policies(self._drawn(t, min(episodes, CHUNK)))

@@ -116,6 +116,11 @@ class Certificate:
         return float(self.setting.sigma[-1]) * (self.reward_range[1] - self.reward_range[0])
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether epsilon is at least `largest`: any policy at all is that good."""
+        return self.epsilon >= self.largest
+
+    @property
     def horizon(self) -> int:
         """The number of steps of an episode."""
         return self.setting.horizon
@@ -210,7 +215,7 @@ class Certificate:
         if self.every_reward:
             of = "a transition" if self.setting.arrival_rewards else "a step, state and action"
             scope = f"any reward of {of} in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
-        nothing = f" (which says nothing: no value exceeds {up(self.largest)})" if self.epsilon >= self.largest else ""
+        nothing = f" (which says nothing: no value exceeds {up(self.largest)})" if self.says_nothing else ""
         assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
         claimed = "claimed by the file, not verified: " if self.claimed else ""
         sure = f"with probability {confidence_level(self.delta)}"

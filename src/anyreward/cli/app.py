@@ -164,7 +164,7 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        from ..exploring.checkpoint import Interrupted
+        from ..exploring.interrupts import Interrupted
 
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: typer.echo(plain(f"warning: {message}"), err=True)
@@ -214,7 +214,7 @@ def certificate_facts(atlas: Any) -> dict[str, Any]:
         "epsilon": it.epsilon, "delta": it.delta, "bounds": it.bounds, "met": it.met, "target": it.target,
         "episodes": it.episodes, "horizon": it.horizon, "stationary": it.stationary, "every_reward": it.every_reward,
         "n_states": it.setting.n_states, "n_actions": it.setting.n_actions, "assumptions": it.assumptions,
-        "says_nothing": it.epsilon >= it.largest,
+        "says_nothing": it.says_nothing,
     }  # fmt: skip
 
 

@@ -52,11 +52,17 @@ def explore(
         float | None,
         typer.Option(
             help="Stop as soon as every plan is certified to be epsilon-optimal. In units of reward: an episode earns at most "
-            "the horizon. By default explore until --max-episodes."
+            "the horizon. By default explore until --max-episodes or --max-seconds."
         ),
     ] = None,
     delta: Annotated[float, typer.Option(help="The probability with which the certificate may fail, at most.")] = 0.1,
     max_episodes: Annotated[int | None, typer.Option(help="Stop after this many episodes. By default there is no limit.")] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop after this many seconds of exploration, counted anew with --resume. By default there is no limit."
+        ),
+    ] = None,
     algorithm: Annotated[
         str,
         typer.Option(help="The exploration algorithm; 'anyreward algorithms' lists them.", autocompletion=known_algorithms),
@@ -105,7 +111,8 @@ def explore(
     """Explore an environment until every plan is certified.
 
     The result is an atlas file: the counts of all transitions, with a certificate that says how far from optimal a plan can be,
-    for every reward at once. Give --epsilon, --max-episodes, or both. Interrupted explorations are resumed with --resume.
+    for every reward at once. Give --epsilon, --max-episodes, --max-seconds, or several of them. Interrupted explorations are
+    resumed with --resume.
     """
     from .._files import check_writable
     from ..exploring.explore import explore as run
@@ -128,7 +135,8 @@ def explore(
         chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
         progress=False if quiet or as_json else None, arrival_rewards=arrival_rewards, bins=literal(bins, "--bins"),
         initial=initial_of(initial), max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
-        env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop, **options,
+        env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop,
+        max_seconds=max_seconds, on_interrupt="raise", **options,
     )  # fmt: skip
     if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas
         atlas.save(out)
@@ -138,5 +146,8 @@ def explore(
         say(str(atlas.certificate), f"saved in {out}")
     if epsilon is not None and not (atlas.certificate.met or (stop == "own" and atlas.source["own"]["met"])):
         if not quiet:
-            typer.echo(f"epsilon {epsilon:g} was not certified: use --resume with a larger --max-episodes to continue.", err=True)
+            typer.echo(
+                f"epsilon {epsilon:g} was not certified: use --resume with a larger --max-episodes or --max-seconds to continue.",
+                err=True,
+            )
         raise typer.Exit(NOT_MET)

@@ -150,7 +150,7 @@ class GymnasiumEnvironment:
 
     def play(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         """Plays to the end of the present block of episodes at most: explorations are resumed where a block begins."""
-        for _ in range(min(episodes, BLOCK - explorer.episodes % BLOCK)):
+        for _ in range(min(episodes, explorer.per_call, BLOCK - explorer.episodes % BLOCK)):
             states, actions, paid = self.episode(explorer.actor(), explorer.episodes, explorer.counts)
             if explorer.observes_rewards:
                 explorer.tell(states, actions, paid)  # type: ignore[call-arg]

@@ -54,10 +54,12 @@ def run(out: Path, seed: int = 0) -> Atlas:
         f"Exploring the double chain ({LENGTH} states, horizon {HORIZON}) without a reward, until every plan for every reward "
         f"is certified to be {EPSILON:g}-optimal with probability {1 - DELTA:g} (an episode earns at most {HORIZON}) ..."
     )
-    atlas = explore(mdp, HORIZON, EPSILON, DELTA, seed=seed, progress=True)
+    atlas = explore(mdp, HORIZON, EPSILON, DELTA, seed=seed, progress=True, on_interrupt="raise")
     screen.print(f"Certified: {atlas.certificate}.\n")
     screen.print("The same exploration with the paper's algorithm and the paper's bound ...")
-    paper = explore(mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True)
+    paper = explore(
+        mdp, HORIZON, EPSILON, DELTA, "rf-ucrl", "paper", seed=seed, replan="geometric", progress=True, on_interrupt="raise"
+    )
     screen.print(f"{paper.episodes:,} episodes, {paper.episodes / atlas.episodes:,.0f} times as many.\n")
 
     title = f"One exploration, six rewards (for every reward, epsilon is at most {up(atlas.certificate.epsilon)})"

@@ -230,7 +230,7 @@ def scaling(parameter: str, value: float, counts: str, run: int, seed: int) -> l
     mdp = envs.garnet(int(p["S"]), int(p["A"]), 2, seed=run)
     atlas = explore(
         mdp, int(p["H"]), p["epsilon"], p["log(1/delta)"], "rf-ucrl", "paper", stationary=counts == "pooled", seed=seed,
-        replan="geometric", max_episodes=10**13, progress=False,
+        replan="geometric", max_episodes=10**13, progress=False, on_interrupt="raise",
     )  # fmt: skip
     episodes = atlas.episodes if atlas.certificate.met else None
     return [{"parameter": parameter, "value": value, "counts": counts, "run": run, "episodes": episodes}]

@@ -250,7 +250,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     mdp = _environment(environment)
     name, options = parse_algorithm(cell.algorithm)
     horizon = parameters.pop("horizon")
-    atlas = explore(mdp, horizon, algorithm=name, seed=cell.seed, progress=False, **parameters, **options)
+    atlas = explore(mdp, horizon, algorithm=name, seed=cell.seed, progress=False, on_interrupt="raise", **parameters, **options)
     error = None
     if mdp.reward is not None:
         discount, model = parameters.get("discount", 1.0), atlas.counts.model()

@@ -152,7 +152,7 @@ class Audit:
         model, absorbing = (self._model, ()) if self._model is not None else self._stand_in()
         atlas = explore(
             model, self.horizon, epsilon, delta, max_episodes=10**10, replan="geometric", growth=1.1, progress=False,
-            **{"stationary": self.pooled, "absorbing_states": absorbing, **options},
+            on_interrupt="raise", **{"stationary": self.pooled, "absorbing_states": absorbing, **options},
         )  # fmt: skip
         return float(atlas.episodes) if atlas.certificate.met else episodes_for(atlas.history, epsilon)
 

@@ -1,14 +1,11 @@
-"""Durable explorations: saved on the way, resumed to the last bit, stopped cleanly by Ctrl-C."""
+"""Durable explorations: saved on the way, and resumed to the last bit."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import threading
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,15 +20,11 @@ from ..setting import LATER_FIELDS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ..algorithms import Explorer
     from ..atlas.atlas import Atlas
     from ..environments.base import Environment
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during an exploration that was saved: says how to resume."""
 
 
 class Checkpoint:
@@ -50,7 +43,6 @@ class Checkpoint:
         check_writable(self.path)
         self.call: dict[str, Any] = {}
         self.wrong: dict[str, Any] = {}  # what went wrong in the environment, if anything did
-        self.interrupted = False
         self._saved_at = time.monotonic()
 
     @property
@@ -60,7 +52,7 @@ class Checkpoint:
 
     def is_due(self) -> bool:
         """Whether it is time to save."""
-        return self.interrupted or time.monotonic() - self._saved_at > self.seconds
+        return time.monotonic() - self._saved_at > self.seconds
 
     def save(self, atlas: Callable[[], Atlas], environment: Environment, explorer: Explorer) -> None:
         """Replaces the file by one from which this exploration can be resumed. To make the atlas is part of saving it."""
@@ -107,24 +99,6 @@ class Checkpoint:
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeWarning) as problem:
             raise ValueError(f"{path} cannot be resumed: {one_sentence(problem)}") from None
         return atlas
-
-    @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Ctrl-C lets the episodes under way end, saves and stops; a second one stops at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def note(*_: Any) -> None:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            self.interrupted = True
-
-        before = signal.signal(signal.SIGINT, note)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
 
 
 def absolute(path: Path) -> Path:

@@ -1,6 +1,6 @@
 """Explore an environment until every plan is certain to be good: what can be asked for, checked before anything is played.
 
-The loop itself is `run.Run`; files and Ctrl-C are `checkpoint`.
+The loop itself is `run.Run`; files are `checkpoint`, and Ctrl-C is `interrupts`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from .._files import clear_drafts, file_lock
@@ -51,9 +52,13 @@ def explore(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float | None = None,
     stop: str = "certificate",
+    max_seconds: float | None = None,
+    on_interrupt: str = "return",
     **options: Any,
 ) -> Atlas:
-    """Explores, without a reward unless the algorithm needs one, until epsilon is certified or max_episodes are done.
+    """Explores, without a reward unless the algorithm needs one, until epsilon is certified or a budget is spent.
+
+    The budget is `max_episodes`, `max_seconds`, or your patience: Ctrl-C returns the atlas so far.
 
     Parameters
     ----------
@@ -65,7 +70,7 @@ def explore(
         Steps of an episode, H >= 1.
     epsilon
         Stop as soon as every plan is certain to be epsilon-optimal; in units of reward, where the most an episode can earn
-        is sigma_H (H without discount). None: go on to max_episodes.
+        is sigma_H (H without discount). None: go on until the budget is spent.
     delta
         The certificate may fail with at most this probability, in (0, 1).
     algorithm
@@ -79,7 +84,7 @@ def explore(
     max_episodes
         Stop there at the latest. The atlas is usable all the same; `certificate.met` is then False.
     seed
-        Runs with the same arguments and the same seed are identical.
+        Runs with the same arguments and the same seed are identical, unless they are stopped by time or by Ctrl-C.
     progress
         True or False to show or hide what was found about the environment and how far the exploration is; None shows it on a
         terminal, after two seconds. A function is called instead with (episodes, certified epsilon) at every look.
@@ -101,6 +106,17 @@ def explore(
     stop
         `"certificate"`: epsilon is what the bounds certify from the counts. `"own"`: epsilon is what the algorithm's own theorem
         guarantees (`Explorer.own_epsilon`), which is kept in `atlas.source["own"]`.
+    max_seconds
+        Stop as soon as possible after this many seconds of exploration, as if max_episodes had been reached there. The
+        certificate is valid, since it holds at all times at once. Such a run cannot be repeated by its seed, as it depends on the
+        machine when time is up: explore with the max_episodes that it reached. An episode that has begun is played to its end.
+        The audit of an environment does not count, compiling for the first time does. With a checkpoint, these are the seconds
+        of this call.
+    on_interrupt
+        `"return"`: Ctrl-C stops the exploration as if max_episodes had been reached, saves it if there is a checkpoint, and
+        returns the atlas so far; a second Ctrl-C raises KeyboardInterrupt at once. `"raise"`: Ctrl-C raises KeyboardInterrupt,
+        after saving if there is a checkpoint, for programs that are to end with it. Either is so in the main thread, and unless
+        the program handles Ctrl-C in a way of its own.
     options
         Options of the algorithm, such as `replan` and `clip` of `RFUCRL`; of the bounds, such as `max_successors`; and all
         arguments of `Gymnasium` (bins, max_states, terminal, action_masks, initial_state, env_args, step_timeout) by their names.
@@ -108,13 +124,16 @@ def explore(
     The certificate is looked at whenever the number of episodes has grown by the explorer's `growth` (3%) and whenever the
     explorer says that it is there; under `replan="every"` that is the first episode at which the bound is at most epsilon/2.
     """
-    if epsilon is None and max_episodes is None:
-        raise ValueError("neither epsilon nor max_episodes is given: exploration needs at least one of them to stop.")
+    if epsilon is None and max_episodes is None and max_seconds is None:
+        raise ValueError(
+            "neither epsilon nor max_episodes nor max_seconds is given: exploration needs at least one of them to stop."
+        )
     epsilon = None if epsilon is None else positive(epsilon, "epsilon")
     seed = whole_number(seed, "seed")
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
     most = check_episodes(max_episodes, horizon)
+    seconds = inf if max_seconds is None else positive(max_seconds, "max_seconds")
     delta, kind = probability(delta, "delta"), explorer_class(algorithm)
     if checkpoint_every is not None and checkpoint is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
@@ -122,6 +141,8 @@ def explore(
     file = None if checkpoint is None else Checkpoint(checkpoint, pace)
     if stop not in ("certificate", "own"):
         raise ValueError(f"stop is {shown(stop)}: it has to be 'certificate' or 'own'.")
+    if on_interrupt not in ("return", "raise"):
+        raise ValueError(f"on_interrupt is {shown(on_interrupt)}: it has to be 'return' or 'raise'.")
     if record and not kind.plays_episodes:
         raise ValueError(f"record is True, but {kind.__name__} plays no episodes that could be kept.")
     adapter = {name: options.pop(name) for name in ADAPTER if name in options}
@@ -172,14 +193,16 @@ def explore(
             seed=seed,
             epsilon=epsilon,
             max_episodes=most if max_episodes is None else max_episodes,
+            max_seconds=seconds,
             stop_by=stop,
             checkpoint=file,
+            on_interrupt=on_interrupt,
         )
+        if file is not None or on_interrupt == "return":
+            stack.enter_context(run.interrupts.heard())
         with Progress(progress, epsilon, max_episodes) as show:
-            if file is not None:
-                stack.enter_context(file.interruptible())
             run.go(show)
-    return run.atlas()
+        return run.atlas()
 
 
 def check_episodes(max_episodes: int | None, horizon: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 from math import ceil, inf
 from typing import Any
@@ -12,9 +13,11 @@ from ..atlas.atlas import Atlas
 from ..certificates.certificate import OBSERVED
 from ..environments.base import Environment
 from ..playing.opening import EnvironmentFailure
-from .checkpoint import Checkpoint, Interrupted
+from .checkpoint import Checkpoint
+from .interrupts import Interrupted, Interrupts
 from .progress import Progress
 
+SLICE = 0.1  # seconds of exploration, about, before the clock and Ctrl-C are looked at again
 LOST = "the episodes that failed, of which nothing was counted ({}), were like the others"
 
 
@@ -31,10 +34,15 @@ class Run:
         The target; None to go on to `max_episodes`.
     max_episodes
         Where to stop at the latest.
+    max_seconds
+        When to stop at the latest, in seconds from the beginning of `go`; inf for no limit.
     stop_by
         `"certificate"`, or `"own"` for the algorithm's own guarantee.
     checkpoint
         Where to save on the way, and to resume from; None for nowhere.
+    on_interrupt
+        What Ctrl-C does: `"return"` stops the exploration as if max_episodes had been reached, `"raise"` raises, after saving if
+        there is a checkpoint.
     """
 
     def __init__(
@@ -47,11 +55,14 @@ class Run:
         seed: int,
         epsilon: float | None,
         max_episodes: int,
+        max_seconds: float,
         stop_by: str,
         checkpoint: Checkpoint | None,
+        on_interrupt: str,
     ) -> None:
         self.environment, self.explorer, self.checkpoint = environment, explorer, checkpoint
-        self.epsilon, self.max_episodes, self.stop_by = epsilon, max_episodes, stop_by
+        self.epsilon, self.max_episodes, self.max_seconds, self.stop_by = epsilon, max_episodes, max_seconds, stop_by
+        self.on_interrupt, self.interrupts = on_interrupt, Interrupts(self.answer_to_interrupt)
         plain = {key: value for key, value in options.items() if isinstance(value, str | int | float | bool)}
         self.source = {"env": environment.name, "algorithm": algorithm, "seed": seed, "options": plain}
         if environment.origin is not None:
@@ -61,6 +72,7 @@ class Run:
         self.mark = hashlib.sha256(f"{setting} {seed}".encode()).hexdigest()
         self.history: list[tuple[int, float]] = []  # (episodes, certified epsilon) at every look
         self.lost = 0  # episodes that failed, and are not counted
+        self.looking = 0.0  # seconds that the last look took
         if checkpoint is not None:
             atlas = checkpoint.resume(explorer, environment)
             if atlas is not None:
@@ -70,34 +82,66 @@ class Run:
         """Explores until it is certified, or until it has to stop."""
         explorer, environment, checkpoint = self.explorer, self.environment, self.checkpoint
         goal = -1.0 if self.epsilon is None else self.epsilon / 2  # without a target, none is reached
+        begin = time.monotonic()
         last_look, epsilon = self.history[-1] if self.history else (0, None)
-        t = explorer.episodes
+        t = first = explorer.episodes
         show.begin(t, epsilon)
         look, arrived = last_look if t == last_look else self.next_look(last_look), False
         while True:
             if arrived or t >= look:
-                bound = self.bound()
-                if not self.history or self.history[-1][0] < t:
-                    self.history.append((t, 2 * bound))
-                show(t, 2 * bound)
-                if bound <= goal or t >= self.max_episodes:
+                if self.look(show) <= goal or t >= self.max_episodes:
+                    stopped = False
                     break
                 look = self.next_look(t)
-            try:
-                arrived = environment.play(explorer, look - t, goal)
-            except Exception as problem:
-                self.keep(problem)
-                raise
+            late = time.monotonic() - begin + self.looking >= self.max_seconds and t > first  # a look is still to come
+            stopped = self.interrupts.requested and (checkpoint is None or environment.rests(t))
+            if late or stopped:
+                break
+            arrived = self.play(look - t, goal)
             t = explorer.episodes
             show(t)
             if checkpoint is not None and checkpoint.is_due() and not arrived and environment.rests(t):
                 checkpoint.save(self.atlas, environment, explorer)
-                if checkpoint.interrupted:
-                    raise Interrupted(
-                        f"stopped after {t:,} episodes, saved in {checkpoint.path}: the same call resumes from there."
-                    )
-        if checkpoint is not None and t:
+        if checkpoint is not None and t:  # before a look that an exploration which is not stopped here would not make
             checkpoint.save(self.atlas, environment, explorer)
+            if stopped and self.on_interrupt == "raise":
+                raise Interrupted(f"stopped after {t:,} episodes, saved in {checkpoint.path}: the same call resumes from there.")
+        elif stopped and self.on_interrupt == "raise":
+            raise KeyboardInterrupt
+        if self.history[-1][0] < t:
+            self.look(show)
+
+    def play(self, episodes: int, goal: float) -> bool:
+        """Plays some episodes, at most that many: about as many as a `SLICE` of time has room for, and whole ones.
+
+        An episode under way is played to its end. Were it given up, episodes that take long, for whatever happens in them, would
+        be missing more often than others, and what is explored after resuming, or merged, would be a biased sample.
+        """
+        explorer, begin, before = self.explorer, time.monotonic(), self.explorer.episodes
+        try:
+            arrived = self.environment.play(explorer, episodes, goal)
+        except Exception as problem:
+            self.keep(problem)
+            raise
+        seconds = max(time.monotonic() - begin, 1e-9)
+        fitting = int(SLICE / seconds * (explorer.episodes - before))
+        explorer.per_call = max(1, min(type(explorer).per_call, fitting))
+        return arrived
+
+    def look(self, show: Progress) -> float:
+        """Looks at the bound after the present episode, and notes it."""
+        begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
+        self.looking = time.monotonic() - begin
+        if not self.history or self.history[-1][0] < t:
+            self.history.append((t, 2 * bound))
+        show(t, 2 * bound)
+        return bound
+
+    def answer_to_interrupt(self) -> str:
+        """What the first Ctrl-C is answered."""
+        saving, returning = "saving what was explored", "returning the atlas so far"
+        doing = saving if self.on_interrupt == "raise" else returning if self.checkpoint is None else f"saving and {returning}"
+        return f"interrupted after {self.explorer.episodes:,} episodes: {doing}; press Ctrl-C again to abort"
 
     def bound(self) -> float:
         """What it is stopped by: the certificate, or the algorithm's own guarantee if that is asked for."""
