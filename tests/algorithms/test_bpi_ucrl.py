@@ -114,7 +114,7 @@ def test_a_known_number_of_successors(stationary, random_start):
     explorer = ar.BPIUCRL(setting, reward, max_successors=2)
     states, actions = mdp.rollout(rng.integers(0, A, (H, S)), 60, seed=2)
     explorer.tell(states, actions)
-    assert explorer.counts.widest_pair == 2
+    assert explorer.counts.widest_pair[2] == 2
     starts, n = reference.dense_counts(states, actions, setting)
     r = as_HSA(reward, setting)
     assert_follows(explorer, *bpi_reference.bpi_ucrl(starts, n, setting, 0.1, "tight", r, r, max_successors=2))
@@ -124,7 +124,7 @@ def test_a_known_number_of_successors(stationary, random_start):
 def test_data_that_contradict_the_number_of_successors_are_refused():
     """Otherwise V_up is below the optimum: the balls leave out successors that were seen to exist."""
     mdp, reward = ar.envs.double_chain(length=5, fail_prob=0.3), np.eye(5)[4]
-    with pytest.raises(ValueError, match="max_successors is 1"):
+    with pytest.raises(ValueError, match="which is max_successors=1, but state"):
         ar.identify(mdp, reward, horizon=5, max_successors=1, max_episodes=500).certificate  # noqa: B018
 
 

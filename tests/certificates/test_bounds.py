@@ -152,10 +152,34 @@ def test_ingredients_each_help_on_the_chain():
 
 def test_a_number_of_successors_that_is_not_true_is_refused():
     counts = some_counts(episodes=200)
-    assert counts.widest_pair == 3
-    with pytest.raises(ValueError, match="max_successors is 2, but a pair has 3 observed successors"):
+    assert counts.widest_pair[2] == 3
+    with pytest.raises(ValueError, match=r"max_successors is 2, but state \d with action \d has 3 observed successors"):
         ar.certify(counts, max_successors=2)
     assert ar.certify(counts, max_successors=3).error_bound < ar.certify(counts).error_bound
+
+
+def test_deterministic_is_a_name_for_one_successor():
+    """The same bound, the same printed assumption; data of which a pair has two successors are refused."""
+    states, actions = random_episodes(SETTING, 40, 1)
+    counts = ar.Counts.from_episodes((states[:, :1] + np.arange(4)) % 3, actions, SETTING)
+    named, numbered = ar.certify(counts, deterministic=True), ar.certify(counts, max_successors=1)
+    assert named == numbered
+    assert named.error_bound < ar.certify(counts).error_bound
+    assert named.assumptions[-1] == "every transition is deterministic"
+    assert "every transition is deterministic" in str(named)
+    ends = replace(SETTING, terminal="outcome")
+    assert TightBound(1).assumptions(ends)[0].endswith("deterministic, and so is whether it terminates the episode")
+    assert TightBound(2).assumptions(ends)[0].endswith("terminating there count as two")
+    with pytest.raises(ValueError, match=r"deterministic is True, which is max_successors=1, but state \d with action \d has"):
+        ar.certify(some_counts(episodes=200), deterministic=True)
+    with pytest.raises(ValueError, match="deterministic is True, but max_successors is 2"):
+        ar.certify(counts, deterministic=True, max_successors=2)
+    with pytest.raises(ValueError, match="deterministic is not an option of the bounds 'paper'"):
+        ar.certify(counts, bounds="paper", deterministic=True)
+    with pytest.raises(ValueError, match=r"write bounds=TightBound\(max_successors=1\)"):
+        ar.certify(counts, bounds=TightBound(), deterministic=True)
+    with pytest.raises(ValueError, match="deterministic is 'no'"):
+        ar.certify(counts, deterministic="no")
 
 
 def test_a_run_that_shows_more_successors_than_promised_is_stopped():
@@ -239,7 +263,7 @@ def test_long_horizons_and_wide_rows():
     states = rng.integers(0, 60, (20_000, 41))
     states[:, 0] = 0
     counts = ar.Counts.from_episodes(states, np.zeros((20_000, 40), int), setting)
-    assert counts.widest_pair == 60
+    assert counts.widest_pair[2] == 60
     assert TightBound()(counts, 0.1) < 0.5 * PaperBound()(counts, 0.1)
 
 

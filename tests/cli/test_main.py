@@ -291,6 +291,21 @@ def said(*arguments, code=0):
     return result.output
 
 
+def test_deterministic_is_an_option(tmp_path, monkeypatch):
+    """Printed by explore, info, plan and on the page of a plan; refused where the data contradict it."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ("--horizon", 5, "--max-episodes", 60, "--stationary", "--initial-state", 0, "--deterministic")
+    text = "every transition is deterministic"
+    assert text in said("explore", "FrozenLake-v1", "--env-arg", "is_slippery=False", *arguments, "--out", "dry.atlas")
+    assert text in said("info", "dry.atlas")
+    assert any(text in phrase for phrase in json.loads(said("info", "dry.atlas", "--json"))["assumptions"])
+    assert text in said("plan", "dry.atlas", "--reward", "state == 15", "--html", "plan.html")
+    assert text in Path("plan.html").read_text()
+    wet = said("explore", "FrozenLake-v1", *arguments, "--out", "wet.atlas", code=2)
+    assert "deterministic is True" in wet
+    assert not Path("wet.atlas").exists()
+
+
 def test_a_known_distribution_of_the_start_is_an_option(tmp_path, monkeypatch):
     """A list, pairs or a file; printed with the certificate, in `info` and as JSON."""
     monkeypatch.chdir(tmp_path)

@@ -80,6 +80,37 @@ def test_other_toy_texts_have_intervals_that_contain_the_truth(name, horizon, re
 
 
 @pytest.mark.slow
+def test_cliff_walking_is_exact_once_every_transition_was_seen():
+    """Deterministic: 534 episodes, as docs/environments.md says, and then every plan for every reward is optimal."""
+    P, pay, ends, start = toy_text("CliffWalking-v1")
+    known = {"deterministic": True, "stationary": True, "initial_state": 36}
+    atlas = ar.explore("CliffWalking-v1", 20, epsilon=1e-9, max_episodes=2_000, **known)
+    assert atlas.episodes == 534
+    assert atlas.certificate.epsilon == 0.0
+    assert "every transition is deterministic" in str(atlas.certificate)
+    plan = atlas.plan("own", (-100.0, 0.0), rewards="deterministic", stationary_rewards=True)
+    assert (plan.lower, plan.upper) == pytest.approx((-13.0, -13.0), abs=1e-6)
+    assert own_truth(P, ends, pay, 20, plan.policy, start=start) == own_truth(P, ends, pay, 20, start=start) == -13.0
+    with pytest.raises(ValueError, match="deterministic is True"):
+        ar.explore("CliffWalking-v1", 20, max_episodes=500, env_args={"is_slippery": True}, **known)
+    with pytest.raises(ValueError, match="deterministic is True"):
+        ar.identify("CliffWalking-v1", np.zeros(48), 20, max_episodes=500, env_args={"is_slippery": True}, **known)
+
+
+@pytest.mark.slow
+def test_taxi_is_exact_if_its_start_is_known_too():
+    """2,630 episodes, as docs/environments.md says: the start is random, and with its distribution nothing has to be estimated."""
+    P, pay, ends, start = toy_text(newest("Taxi"))
+    atlas = ar.explore(newest("Taxi"), 20, epsilon=0.2, deterministic=True, stationary=True, initial=start, max_episodes=5_000)
+    assert atlas.episodes == 2_630
+    assert atlas.certificate.epsilon == 0.0
+    plan = atlas.plan("own", (-10.0, 20.0), rewards="deterministic", stationary_rewards=True)
+    best = own_truth(P, ends, pay, 20, start=start)
+    assert (plan.lower, plan.upper) == pytest.approx((best, best), abs=1e-6)
+    assert plan.lower <= best <= plan.upper
+
+
+@pytest.mark.slow
 def test_taxi_masks_are_obeyed():
     atlas = ar.explore(newest("Taxi"), 10, max_episodes=60, stationary=True)
     inner = gym.make(newest("Taxi")).unwrapped

@@ -50,6 +50,8 @@ class Explorer(ABC):
     clip, max_successors, transfer
         Options of these bounds, if they are given by name: `clip` of `PaperBound`, the others of `TightBound`. An option that
         the bounds do not have is refused.
+    deterministic
+        Whether you know that every transition is deterministic: another name for `max_successors=1`.
     seed
         Makes every choice of the algorithm repeatable.
     growth
@@ -83,6 +85,7 @@ class Explorer(ABC):
         transfer: bool | None = None,
         seed: int = 0,
         growth: float = 1.03,
+        deterministic: bool = False,
     ) -> None:
         if not 1.0 < real_number(growth, "growth") < inf:
             raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
@@ -96,7 +99,7 @@ class Explorer(ABC):
             raise ValueError(f"clip is False, but neither {type(self).__name__} nor its bounds clip anything: leave it out.")
         if transfer and setting.stationary:
             raise ValueError("transfer is between steps: a stationary setting has none to transfer from. Leave it out.")
-        self.bound = as_bound(bounds, **{name: value for name, value in options.items() if value is not None})
+        self.bound = as_bound(bounds, deterministic, **{name: value for name, value in options.items() if value is not None})
         self.seed, self.growth = seed, growth
         self.options: dict[str, Any] = {}  # what `make_explorer` made it with, beside delta, bounds and seed
         self.counts = Counts(setting, transfer=getattr(self.bound, "transfer", False))

@@ -129,7 +129,8 @@ class TightBound:
     ----------
     max_successors : int, optional
         A number K such that you know beforehand that no state-action pair has more than K successors. A small K makes the radii
-        smaller; a K close to S does not. Counts that show more successors are refused.
+        smaller; a K close to S does not. K = 1 says that transitions are deterministic: `deterministic=True` does the same in
+        `explore` and `certify`. Counts that show more successors are refused.
     transfer : bool, default True
         Whether to use the evidence of other steps, if the counts have it (`Counts`). It assumes nothing. Decide before you see
         the results: the smaller one of the bounds with and without it fails with probability up to 2 delta.
@@ -198,15 +199,21 @@ class TightBound:
 
     def check(self, counts: Counts) -> None:
         """Raises if a state-action pair has more than `max_successors` observed successors."""
-        K = self.max_successors
-        if K is not None and counts.widest_pair > K:
-            raise ValueError(f"max_successors is {K}, but a pair has {counts.widest_pair} observed successors: leave it out.")
+        K, widest = self.max_successors, counts.widest_pair
+        if K is not None and widest[2] > K:
+            s, a, seen = widest
+            given = "deterministic is True, which is max_successors=1," if K == 1 else f"max_successors is {K},"
+            raise ValueError(f"{given} but state {s} with action {a} has {seen} observed successors: leave it out.")
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
         """The assumption about `max_successors`, if there is one."""
-        K = self.max_successors
-        apart = ", where continuing from a state and terminating there count as two" if setting.terminal == "outcome" else ""
-        return () if K is None else (f"no state and action have more than {K} successor{'s' if K > 1 else ''}{apart}",)
+        K, outcomes = self.max_successors, setting.terminal == "outcome"
+        if K is None:
+            return ()
+        if K == 1:
+            return ("every transition is deterministic" + (", and so is whether it terminates the episode" if outcomes else ""),)
+        apart = ", where continuing from a state and terminating there count as two" if outcomes else ""
+        return (f"no state and action have more than {K} successors{apart}",)
 
     def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """The KL and total variation radii of every row of the table, 0 without data. `relevant_laws` explains `last_step`."""
@@ -268,15 +275,23 @@ def relevant_laws(setting: Setting, last_step: bool = False) -> int:
 BOUNDS: dict[str, type[PaperBound] | type[TightBound]] = {"paper": PaperBound, "tight": TightBound}
 
 
-def as_bound(bounds: str | Bound, **options: Any) -> Bound:
+def as_bound(bounds: str | Bound, deterministic: bool = False, **options: Any) -> Bound:
     """The error bound with a given name and options, or the bound object that is given. Raises if an option is unknown.
 
     Parameters
     ----------
     bounds : {"tight", "paper"} or Bound
+    deterministic : bool, default False
+        Another name for `max_successors=1`.
     **options
         Fields of `TightBound` or `PaperBound`, only for a name.
     """
+    if boolean(deterministic, "deterministic"):
+        if options.get("max_successors", 1) != 1:
+            raise ValueError(f"deterministic is True, but max_successors is {options['max_successors']}: leave one of them out.")
+        if isinstance(bounds, str) and bounds in BOUNDS and bounds != TightBound.name:
+            raise ValueError(f"deterministic is not an option of the bounds {shown(bounds)}: use the bounds 'tight'.")
+        options["max_successors"] = 1
     if not isinstance(bounds, str):
         if isinstance(bounds, type) or not callable(bounds) or not hasattr(bounds, "kl_radii"):
             raise ValueError(

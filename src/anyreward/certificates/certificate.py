@@ -250,7 +250,8 @@ def certify(
     epsilon : float, optional
         A target; `Certificate.met` then says whether it is reached.
     **options
-        Options of the error bound, such as `max_successors` of `TightBound`.
+        Options of the error bound, such as `max_successors` of `TightBound`; or `deterministic=True` if you know beforehand that
+        every transition is deterministic.
 
     Returns
     -------

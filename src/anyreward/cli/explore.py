@@ -74,6 +74,10 @@ def explore(
         bool,
         typer.Option("--stationary", help="Assume that the transitions do not depend on the step; needs far fewer episodes."),
     ] = False,
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="Assume that every transition is deterministic; one visit of each is enough then."),
+    ] = False,
     discount: Annotated[float, typer.Option(help="The discount factor, above 0 and at most 1.")] = 1.0,
     env_arg: EnvArgs = None,
     option: Annotated[
@@ -132,8 +136,8 @@ def explore(
         options["initial_state"] = initial_state
     chosen, env_args = environment(env, env_arg)
     atlas = run(
-        chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed,
-        progress=False if quiet or as_json else None, arrival_rewards=arrival_rewards, bins=literal(bins, "--bins"),
+        chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed, progress=False if quiet or
+        as_json else None, arrival_rewards=arrival_rewards, deterministic=deterministic, bins=literal(bins, "--bins"),
         initial=initial_of(initial), max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
         env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop,
         max_seconds=max_seconds, on_interrupt="raise", **options,

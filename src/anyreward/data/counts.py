@@ -517,9 +517,11 @@ class Counts:
         return int(self.table.size.max())
 
     @property
-    def widest_pair(self) -> int:
-        """The largest number of different successors observed from one state-action pair."""
-        return int(self.table.size[self.setting.n_actions :].max())
+    def widest_pair(self) -> tuple[int, int, int]:
+        """A state and an action with the largest number of different successors that were observed, and that number."""
+        A = self.setting.n_actions
+        row = A + int(self.table.size[A:].argmax())
+        return int(self.table.state[row // A]), row % A, int(self.table.size[row])
 
     def columns(self) -> dict[str, np.ndarray]:
         """The table of counts in a fixed order.

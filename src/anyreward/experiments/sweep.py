@@ -55,6 +55,7 @@ PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
     "delta": lambda value, name: probability(_real(value, name), name),
     "bounds": lambda value, name: _one_of(value, name, BOUNDS),
     "stationary": lambda value, name: _truth(value, name),
+    "deterministic": lambda value, name: _truth(value, name),
     "discount": lambda value, name: positive(_real(value, name), name),
     "max_episodes": lambda value, name: _whole(value, name, 0),
     "arrival_rewards": lambda value, name: _truth(value, name),
@@ -223,7 +224,7 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
 
 def _check_explorer(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
     """Make an explorer as a cell will, so that parameters that it refuses are reported before anything runs."""
-    given = {key: choice[key] for key in ("delta", "bounds") if key in choice} | options
+    given = {key: choice[key] for key in ("delta", "bounds", "deterministic") if key in choice} | options
     stops: dict[str, Any] = {key: choice.get(key) for key in ("max_episodes", "epsilon")}
     try:
         setting = mdp.setting(

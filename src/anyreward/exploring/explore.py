@@ -48,6 +48,7 @@ def explore(
     arrival_rewards: bool = False,
     absorbing_states: tuple[int, ...] = (),
     initial: Any = None,
+    deterministic: bool = False,
     record: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float | None = None,
@@ -95,6 +96,9 @@ def explore(
     initial
         The distribution of a random initial state, if it is known beforehand: S probabilities, or pairs (state, probability). It
         then need not be estimated. Data that contradict it are refused.
+    deterministic
+        Whether you know beforehand that every transition is deterministic: one visit of a pair is then enough. It is an
+        assumption, which the certificate prints; data that contradict it are refused.
     record
         Whether to keep every episode (`Atlas.recording`, `Atlas.to_minari`).
     checkpoint
@@ -166,7 +170,13 @@ def explore(
     explorer = make_explorer(
         kind,
         environment.setting,
-        {"delta": delta, "bounds": bounds, "seed": seed, **options},
+        {
+            "delta": delta,
+            "bounds": bounds,
+            "seed": seed,
+            **({"deterministic": deterministic} if deterministic else {}),
+            **options,
+        },
         own_reward=env.reward if isinstance(env, TabularMDP) else None,
         max_episodes=max_episodes,
         epsilon=epsilon,
