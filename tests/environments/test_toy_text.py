@@ -99,7 +99,7 @@ def test_cliff_walking_is_exact_once_every_transition_was_seen():
 
 @pytest.mark.slow
 def test_taxi_is_exact_if_its_start_is_known_too():
-    """2,630 episodes, as docs/environments.md says: the start is random, and with its distribution nothing has to be estimated."""
+    """2,630 episodes, as docs/environments.md says: the start is random, and its distribution is known."""
     P, pay, ends, start = toy_text(newest("Taxi"))
     atlas = ar.explore(newest("Taxi"), 20, epsilon=0.2, deterministic=True, stationary=True, initial=start, max_episodes=5_000)
     assert atlas.episodes == 2_630
