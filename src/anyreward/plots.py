@@ -1,17 +1,17 @@
-"""Plots of an atlas and of its plans: text for the terminal, figures as files, and a report as one self-contained HTML page."""
+"""Plots of an atlas and of its plans: text for the terminal, and figures."""
 
 from __future__ import annotations
 
-import base64
-import html
 import io
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import outline
 from ._files import check_writable, replace_file
-from .words import confidence_level, down, interval, up
+from .words import confidence_level, interval, plain
 
 if TYPE_CHECKING:
     from .atlas.atlas import Atlas
@@ -21,6 +21,8 @@ SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
 MAX_GRID_ROWS = 200  # the most rows of a grid in a terminal
 WIDTH = 60  # the number of bars in a terminal
+TEXT_LINES = 8  # the number of states whose actions are shown in a terminal
+FIGURE_LINES = 40  # the number of states whose actions are drawn
 BLUE, GREY = "#1f5fa8", "#888888"
 
 
@@ -70,41 +72,65 @@ def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
     return [line, f"{each}; highest: {int(top):,} visits"]
 
 
-def plan_text(atlas: Atlas, plan: Plan, grid: tuple[int, int] | None = None, step: int = 0) -> list[str]:
-    """The actions of a plan at one step on a grid, as lines for a terminal; a dot marks states that were never visited.
+def plan_text(plan: Plan, grid: tuple[int, int] | None = None) -> list[str]:
+    """What a plan does, as lines for a terminal.
+
+    On a grid the action in each cell at the step at which the plan is most likely to be there, and a dot where no action was ever
+    played. Otherwise a line for each of the states in which the plan spends most of its time, with equal stretches of steps
+    merged.
 
     Parameters
     ----------
-    atlas : Atlas
     plan : Plan
     grid : (int, int), optional
         Rows and columns, if the states are the cells of a grid.
-    step : int, default 0
-
-    Returns
-    -------
-    list of str
-        Empty if the states are not the cells of a grid, or the grid is too tall.
     """
-    shape = grid_of(atlas, grid)
-    if shape is None or shape[0] > MAX_GRID_ROWS:
-        return []
-    looks = atlas.source.get("arrows") or ""
-    visited = atlas.counts.state_visits() > 0
-    signs = [
-        (looks[a] if a < len(looks) else str(a)) if seen else "·" for a, seen in zip(plan.policy[step], visited, strict=True)
+    atlas, shape = plan.atlas, grid_of(plan.atlas, grid)
+    if shape is not None and shape[0] <= MAX_GRID_ROWS:
+        cells = [text for text, _ in outline.cells(plan, shape[0] * shape[1])]
+        wide = max(map(len, cells))
+        rows = [" ".join(sign.rjust(wide) for sign in cells[r * shape[1] : (r + 1) * shape[1]]) for r in range(shape[0])]
+        return ["what it does in each cell, at the step at which it is most likely to be there:", *rows]
+    what = outline.Outline(plan)
+    shown = [
+        f"{atlas.state_name(line.state)}: " + ", ".join(_stretch_text(plan, line, stretch) for stretch in line.stretches)
+        for line in what.lines(0, TEXT_LINES)
     ]
-    wide = max(len(sign) for sign in signs)
-    return [" ".join(sign.rjust(wide) for sign in signs[r * shape[1] : (r + 1) * shape[1]]) for r in range(shape[0])]
+    more = len(what.states) - len(shown)
+    return ["what it does, in the states in which it spends most time:", *shown, *([f"and {more:,} more"] if more else [])]
 
 
-def draw(atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = None) -> Any:
-    """A figure with the visits of each state, epsilon over time and, on a grid, the actions of a plan.
+def _stretch_text(plan: Plan, line: outline.Line, stretch: outline.Stretch) -> str:
+    """What a plan does in a stretch of steps, in words."""
+    steps = "" if len(line.stretches) == 1 else f" ({stretch.steps})"
+    few = f" [seen {stretch.seen} times]" if stretch.thin else ""
+    return f"{outline.action_words(plan.atlas, stretch.action)}{steps}{few}"
+
+
+@cache
+def _figure_class() -> Any:
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        """A figure that a notebook displays, also without pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            return _picture(self, "png")
+
+    return Picture
+
+
+def figure(width: float, height: float) -> Any:
+    """An empty figure of that size in inches, which belongs to nobody: pyplot neither knows nor keeps it."""
+    return _figure_class()(figsize=(width, height), layout="constrained")
+
+
+def draw_atlas(atlas: Atlas, grid: tuple[int, int] | None = None) -> Any:
+    """A figure with the visits of each state, and the certified epsilon over time.
 
     Parameters
     ----------
     atlas : Atlas
-    plan : Plan, optional
     grid : (int, int), optional
         Rows and columns, if the states are the cells of a grid.
 
@@ -112,42 +138,120 @@ def draw(atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = 
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.figure import Figure
-
-    shape = grid_of(atlas, grid)
-    panels = 2 + (plan is not None and shape is not None)
-    figure = Figure(figsize=(5 * panels, 4), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
+    shape, picture = grid_of(atlas, grid), figure(10, 4)
+    left, right = picture.subplots(1, 2)
     visits = atlas.counts.state_visits()
     if shape is None:
-        axes[0].bar(np.arange(len(visits)), visits, width=1.0, color=BLUE)
-        axes[0].set(xlabel="state", ylabel="visits", title="Visits per state")
+        left.bar(np.arange(len(visits)), visits, width=1.0 if len(visits) > WIDTH else 0.85, color=BLUE)
+        left.set(xlabel="state", ylabel="visits", title="Visits per state")
+        if len(visits) <= TEXT_LINES and not atlas.numbering.is_plain:
+            left.set_xticks(np.arange(len(visits)), [_label(atlas.state_name(s)) for s in range(len(visits))], rotation=30)
     else:
         field = visits[: shape[0] * shape[1]].reshape(shape)
-        image = axes[0].imshow(np.log10(np.maximum(field, 0.5)), cmap="Blues")
-        figure.colorbar(image, ax=axes[0], label="log10 of visits", shrink=0.8)
-        axes[0].set(title="Visits per state", xlabel="column", ylabel="row")
-    history = [(t, e) for t, e in atlas.history if t > 0]
+        image = left.imshow(np.log10(np.maximum(field, 0.5)), cmap="Blues")
+        picture.colorbar(image, ax=left, label="log10 of visits", shrink=0.8)
+        _whole_ticks(left)
+        left.set(title="Visits per state", xlabel="column", ylabel="row")
+    most = atlas.certificate.largest
+    history = [(t, min(e, most)) for t, e in atlas.history if t > 0]
     if history:
-        axes[1].loglog(*zip(*history, strict=True), color=BLUE)
-    axes[1].loglog([max(1, atlas.episodes)], [max(atlas.certificate.epsilon, 1e-12)], "o", color=BLUE)
+        right.loglog(*zip(*history, strict=True), color=BLUE)
+    right.loglog([max(1, atlas.episodes)], [min(max(atlas.certificate.epsilon, 1e-12), most)], "o", color=BLUE)
     if atlas.certificate.target is not None:
-        axes[1].axhline(atlas.certificate.target, color=GREY, linestyle=":")
-    axes[1].set(xlabel="episodes", ylabel="certified ε", title="Certified accuracy")
-    axes[1].grid(alpha=0.3)
-    if plan is not None and shape is not None:
-        axes[2].imshow(np.log10(np.maximum(visits[: shape[0] * shape[1]].reshape(shape), 0.5)), cmap="Blues", alpha=0.35)
-        for r, line in enumerate(plan_text(atlas, plan, grid)):
-            for c, sign in enumerate(line.split()):
-                axes[2].text(c, r, sign, ha="center", va="center", fontsize=max(4, min(14, 160 // max(shape))))
-        axes[2].set(title="Actions of the plan at step 0", xlabel="column", ylabel="row")
-    return figure
+        right.axhline(atlas.certificate.target, color=GREY, linestyle=":")
+    right.set(xlabel="episodes", ylabel="certified ε", title="Certified accuracy", ylim=(None, 1.2 * most))
+    right.grid(alpha=0.3)
+    return picture
 
 
-def save_picture(path: Path, atlas: Atlas, plan: Plan | None = None, grid: tuple[int, int] | None = None) -> None:
-    """Saves the figure of `draw` as a PNG, PDF or SVG file, chosen by the ending of the name."""
-    check_drawable(path)
-    save_figure(path, draw(atlas, plan, grid))
+def draw_plan(plan: Plan, grid: tuple[int, int] | None = None) -> Any:
+    """A figure with the certified interval of a plan within what is possible, and with what the plan does.
+
+    On a grid, what it does in each cell at the step at which it is most likely to be there. Otherwise a table of colours, with a
+    line for each of the states in which it spends most of its time, and a column for each step at which it may get there.
+
+    Parameters
+    ----------
+    plan : Plan
+    grid : (int, int), optional
+        Rows and columns, if the states are the cells of a grid.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    shape, lines = grid_of(plan.atlas, grid), outline.Outline(plan).lines(0, FIGURE_LINES)
+    tall = 5.0 if shape is not None else max(1.5, 0.22 * len(lines) + 0.9)
+    picture = figure(9, tall + 1.5)
+    top, below = picture.subplots(2, 1, height_ratios=(1.0, tall))
+    _draw_interval(top, plan)
+    if shape is None:
+        _draw_steps(below, plan, lines)
+    else:
+        _draw_grid(below, plan, shape)
+    return picture
+
+
+def _draw_interval(axis: Any, plan: Plan) -> None:
+    """Draw the interval of a plan as a bar within the range of what its reward can pay at all."""
+    lowest, highest = plan.scoring.lowest, plan.scoring.highest
+    axis.barh(0, highest - lowest, left=lowest, height=0.5, color=GREY, alpha=0.25)
+    axis.barh(0, plan.upper - plan.lower, left=plan.lower, height=0.5, color=BLUE)
+    axis.plot([plan.value] * 2, [-0.4, 0.4], color="black", linewidth=2)
+    sure = f"{interval(plan.lower, plan.upper)} with probability {confidence_level(plan.delta)}"
+    axis.set(title=f"Value of the plan: {sure}", yticks=[], ylim=(-0.5, 0.5))
+    axis.spines[["top", "left", "right"]].set_visible(False)
+
+
+def _draw_steps(axis: Any, plan: Plan, lines: list[outline.Line]) -> None:
+    """Draw what a plan does at each step in some states, as a table of colours."""
+    from matplotlib import colormaps
+    from matplotlib.patches import Patch
+
+    H, atlas = len(plan.policy), plan.atlas
+    used = sorted({stretch.action for line in lines for stretch in line.stretches} - {outline.ANY})
+    palette = colormaps["tab10" if len(used) <= 10 else "tab20"]
+    colour = {a: palette(i % palette.N) for i, a in enumerate(used)} | {outline.ANY: (0.85, 0.85, 0.85, 1.0)}
+    cells, thin = np.ones((max(1, len(lines)), H, 4)), outline.is_thin(plan)
+    for i, line in enumerate(lines):
+        for stretch in line.stretches:
+            for h in range(stretch.first, stretch.last + 1):
+                if line.time <= 0 or plan.reach[h, line.state] > 0:
+                    cells[i, h] = colour[stretch.action]
+        few = np.flatnonzero(thin[:, line.state] & ((plan.reach[:, line.state] > 0) | (line.time <= 0)))
+        axis.plot(few, np.full(len(few), i), ".", color="black", markersize=3)
+    axis.imshow(cells, aspect="auto", interpolation="nearest", extent=(-0.5, H - 0.5, len(cells) - 0.5, -0.5))
+    axis.set_yticks(range(len(lines)), [_label(atlas.state_name(line.state)) for line in lines], fontsize=8)
+    axis.set(xlabel="step", ylabel="state, most time first", title=f"What it does (dots: seen fewer than {outline.THIN} times)")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    shown = [*used[:20], *([outline.ANY] if any(x.action == outline.ANY for line in lines for x in line.stretches) else [])]
+    handles = [Patch(color=colour[a], label=_label(outline.action_words(atlas, a))) for a in shown]
+    axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+
+
+def _draw_grid(axis: Any, plan: Plan, shape: tuple[int, int]) -> None:
+    """Draw what a plan does in each cell of a grid, over the time that it spends there."""
+    time = plan.reach.sum(axis=0)
+    axis.imshow(np.sqrt(time[: shape[0] * shape[1]].reshape(shape)), cmap="Blues", alpha=0.6)
+    size = max(4, min(14, 160 // max(shape)))
+    for s, (text, goes) in enumerate(outline.cells(plan, shape[0] * shape[1])):
+        place = {"ha": "center", "va": "center", "fontsize": size, "color": "black" if goes else GREY}
+        axis.text(s % shape[1], s // shape[1], _label(text), **place)
+    _whole_ticks(axis)
+    axis.set(title="What it does when it is most likely there (darker: more time)", xlabel="column", ylabel="row")
+
+
+def _whole_ticks(axis: Any) -> None:
+    """Label the rows and columns of a grid with whole numbers."""
+    for side in (axis.xaxis, axis.yaxis):
+        side.get_major_locator().set_params(integer=True)
+
+
+def _label(text: str, most: int = 24) -> str:
+    """A name for a figure: short, and without signs that Matplotlib would take for mathematics."""
+    text = plain(text)
+    text = text if len(text) <= most else f"{text[: most - 1]}…"
+    return text.replace("$", r"\$")
 
 
 def check_drawable(path: Path) -> None:
@@ -168,57 +272,3 @@ def _picture(figure: Any, kind: str) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=120)
     return buffer.getvalue()
-
-
-def save_report(path: Path, atlas: Atlas, plan: Plan, reward: str, grid: tuple[int, int] | None = None) -> None:
-    """Saves an HTML page with a plan, its certified bounds, all assumptions and the plots, in one file.
-
-    Parameters
-    ----------
-    path : Path
-    atlas : Atlas
-    plan : Plan
-    reward : str
-        A description of the reward, for the page.
-    grid : (int, int), optional
-        Rows and columns, if the states are the cells of a grid.
-    """
-    image = base64.b64encode(_picture(draw(atlas, plan, grid), "png")).decode()
-    rows = [
-        ("reward", reward),
-        ("value in the empirical model", f"{plan.value:.6g}"),
-        ("true value of the plan", f"at least {down(plan.lower, 6)}"),
-        ("true optimum", f"at most {up(plan.upper, 6)}"),
-        ("largest possible distance from the optimum", up(plan.regret_bound, 6)),
-        ("probability", f"at least {confidence_level(plan.delta)}"),
-        ("assumes", "; ".join(plan.assumptions) or "only the Markov property"),
-        ("certificate of the atlas", str(atlas.certificate)),
-        ("explored", f"{atlas.source.get('env', 'counts')} with {atlas.source.get('algorithm', 'other data')}"),
-    ]
-    table = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
-    H, S = plan.policy.shape
-    names = [atlas.state_name(s) for s in range(S)]
-    seen = np.flatnonzero(atlas.counts.state_visits() > 0)[:200]
-    header = "".join(f"<th>{h}</th>" for h in range(H))
-    lines = "".join(
-        f"<tr><th>{html.escape(str(names[s]))}</th>" + "".join(f"<td>{plan.policy[h, s]}</td>" for h in range(H)) + "</tr>"
-        for s in seen
-    )
-    page = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>anyreward plan</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; color: #222 }}
-th {{ text-align: left; padding-right: 1rem; font-weight: 600; vertical-align: top }} img {{ max-width: 100% }}
-.policy {{ overflow-x: auto; font-size: 12px }} .policy td, .policy th {{ padding: 1px 6px; text-align: right }}
-</style></head><body>
-<h1>A plan and its certified bounds</h1>
-<p>With probability at least {confidence_level(plan.delta)}, the true value of this plan lies in
-<strong>{interval(plan.lower, plan.upper, 6)}</strong>, and so does the optimum.</p>
-<table>{table}</table>
-<p><img alt="Visits per state and certified epsilon" src="data:image/png;base64,{image}"></p>
-<h2>Actions by state (rows) and step (columns)</h2>
-<p>States that were visited{", the first 200 of them" if len(seen) == 200 else ""}.</p>
-<div class="policy"><table><tr><th>state</th>{header}</tr>{lines}</table></div>
-</body></html>
-"""
-    replace_file(path, page.encode())

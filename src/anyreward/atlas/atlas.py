@@ -468,6 +468,18 @@ class Atlas:
 
         write(self, path, progress, state)
 
+    def plot(self, grid: tuple[int, int] | None = None) -> Any:
+        """A Matplotlib figure: the visits of each state, and the certified epsilon over time.
+
+        Parameters
+        ----------
+        grid : (int, int), optional
+            Rows and columns, if the states are the cells of a grid, numbered row by row. Known for grid worlds.
+        """
+        from ..plots import draw_atlas
+
+        return draw_atlas(self, grid)
+
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
         """Stores the recorded episodes as a Minari dataset and returns it; see `recording.to_minari`.
 
@@ -484,6 +496,11 @@ class Atlas:
 
     def __repr__(self) -> str:
         return f"Atlas({self.certificate})"
+
+    def _repr_html_(self) -> str:
+        from ..pages import atlas_card
+
+        return atlas_card(self)
 
 
 def extended_to_terminations(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalReward, best: bool) -> np.ndarray:

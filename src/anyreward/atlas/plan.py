@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..planning import induct
+from ..planning import Values, induct
 from ..playing.rollouts import legal_action, rollouts
 from ..setting import whole_number
 from ..words import confidence_level, interval
@@ -117,7 +117,20 @@ class Plan:
     @cached_property
     def V(self) -> np.ndarray:
         """The value of the policy from each step and state in the empirical model, (H + 1, S); the last row is 0."""
-        return self._from_there(induct(*self._model, self._extended).V, self.scoring.pays.base[1])
+        return self._from_there(self._values.V, self.scoring.pays.base[1])
+
+    @cached_property
+    def _values(self) -> Values:
+        """The values of the policy in the empirical model, for all outcomes, without what is paid at every step in any case."""
+        return induct(*self._model, self._extended)
+
+    @cached_property
+    def indifferent(self) -> np.ndarray:
+        """Where all actions that were seen, at least two, are equally good in the empirical model, (H, S)."""
+        H, S = self.policy.shape
+        Q, seen = self._values.Q[:, :S], np.broadcast_to(self.atlas._seen[:, :S], (H, S, self._values.Q.shape[2]))
+        best, worst = np.where(seen, Q, -np.inf).max(axis=2), np.where(seen, Q, np.inf).min(axis=2)
+        return (seen.sum(axis=2) > 1) & (best - worst <= 1e-12 * (1 + np.abs(best)))
 
     @cached_property
     def lower_V(self) -> np.ndarray:
@@ -243,6 +256,23 @@ class Plan:
                 "probability": self.reach[chosen],
             }
         )
+
+    def plot(self, grid: tuple[int, int] | None = None) -> Any:
+        """A Matplotlib figure: the certified interval within what is possible, and what the plan does.
+
+        Parameters
+        ----------
+        grid : (int, int), optional
+            Rows and columns, if the states are the cells of a grid, numbered row by row. Known for grid worlds.
+        """
+        from ..plots import draw_plan
+
+        return draw_plan(self, grid)
+
+    def _repr_html_(self) -> str:
+        from ..pages import plan_card
+
+        return plan_card(self)
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same policy for the same reward, with the same bounds."""

@@ -224,6 +224,11 @@ class Certificate:
             f"discount {exact(self.discount)}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes{assumes}"
         )
 
+    def _repr_html_(self) -> str:
+        from ..pages import certificate_card
+
+        return certificate_card(self)
+
 
 def fingerprint(reward: np.ndarray | ArrivalReward) -> str:
     """A SHA-256 fingerprint of a reward, (H, S, A) or on arrival."""

@@ -36,7 +36,7 @@ def info(
     more = episodes_for([*it.history, (it.episodes, it.certificate.epsilon)], half)
     more = None if more is None else more - it.episodes
     if plot is not None:
-        plots.save_picture(plot, it, None, shape)
+        plots.save_figure(plot, it.plot(shape))
     if as_json:
         facts = {"states_seen": seen, "pairs_seen": it.counts.visited_pairs, "episodes_to_halve": more, "source": it.source}
         say_json({**certificate_facts(it), **facts})

@@ -58,8 +58,9 @@ def plan(
     comparisons, and, or, not, "x if c else y", and the functions min, max, abs, floor, sqrt, exp and log.
     """
     from .. import load, plots
-    from .._files import check_writable
+    from .._files import check_writable, replace_file
     from ..atlas.policies import write_policy
+    from ..pages import plan_page
 
     it, shape = load(atlas), grid_shape(grid)
     for path in (out, html, plot):
@@ -69,9 +70,9 @@ def plan(
     if out is not None:
         write_policy(out, it, made.policy)
     if plot is not None:
-        plots.save_picture(plot, it, made, shape)
+        plots.save_figure(plot, made.plot(shape))
     if html is not None:
-        plots.save_report(html, it, made, reward, shape)
+        replace_file(html, plan_page(made, reward, plots.grid_of(it, shape)).encode())
     if as_json:
         facts = {"value": made.value, "lower": made.lower, "upper": made.upper, "regret_bound": made.regret_bound}
         say_json({**facts, "delta": made.delta, "assumptions": made.assumptions, "policy": made.policy.tolist()})
@@ -80,5 +81,5 @@ def plan(
     ends = f"{down(made.lower, 6)} <= its true value <= the optimum <= {up(made.upper, 6)}"
     say(f"with probability {confidence_level(made.delta)}: {ends}", *assumed_lines(made.assumptions))
     if not quiet:
-        say(*(["", "actions at step 0:", *plots.plan_text(it, made, shape)] if plots.grid_of(it, shape) else []))
+        say("", *plots.plan_text(made, shape))
         say(*(f"written: {path}" for path in (out, html, plot) if path is not None))

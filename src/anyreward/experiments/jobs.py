@@ -34,7 +34,7 @@ from .. import __version__
 from .._files import reason, replace_file
 
 PACKAGE = Path(__file__).parents[1]
-PRESENTING = ("claims.py", "report.py", "plots.py", "cli", "progress.py")
+PRESENTING = ("claims.py", "report.py", "plots.py", "pages.py", "outline.py", "cli", "progress.py")
 CHECK_EVERY = 2.0  # seconds between two looks at a cluster
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
 KEPT = "What is done is kept, and the same call resumes from there."

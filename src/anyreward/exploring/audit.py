@@ -200,6 +200,11 @@ class Audit:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def _repr_html_(self) -> str:
+        from ..pages import audit_card
+
+        return audit_card(self.lines())
+
 
 def audit(
     env: Any,
