@@ -108,6 +108,11 @@ class Atlas:
             return f"terminated in {self.numbering.state_name(s - setting.n_states)}"
         return "terminated" if setting.terminal == "end" and s == setting.n_states - 1 else self.numbering.state_name(s)
 
+    def called(self, s: int) -> str:
+        """A state for messages: its number, with its name if that says more."""
+        name = self.state_name(s)
+        return f"state {s}" if name == str(s) else f"state {s} ({name})"
+
     def action_name(self, a: int) -> str:
         """What action number a is called."""
         return self.numbering.action_name(a)

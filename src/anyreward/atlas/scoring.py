@@ -169,6 +169,7 @@ def _own(
             "the rewards in this atlas were pooled over the steps when it was saved: if you know that they do not depend on "
             "the step, pass stationary_rewards=True; otherwise explore again."
         )
+    called = atlas.called
     stays, delta = atlas.counts.stays(), atlas.certificate.delta if delta is None else delta
     assumed = [f"rewards lie in [{exact(low)}, {exact(high)}]"]
     if rewards == "deterministic":
@@ -176,7 +177,8 @@ def _own(
         if against is not None:
             h, s, a, s_next = against
             raise ValueError(
-                f"rewards is 'deterministic', but the transition from state {s} with action {a} to {s_next} "
+                f"rewards is 'deterministic', but the transition from {called(s)} with action {atlas.action_name(a)} to "
+                f"{called(s_next)} "
                 f"paid different rewards (for example at step {h}): pass rewards='random'"
                 + (", or leave out stationary_rewards." if stationary_rewards and paid.contradiction() is None else ".")
             )
@@ -186,9 +188,10 @@ def _own(
         pays = paid.random(setting, stays, (low, high), stationary_rewards, delta / 2)
     drift = paid.drift(setting, (low, high)) if stationary_rewards and not paid.pooled else None
     if drift is not None:
+        s, a, s_next = called(drift[0]), atlas.action_name(drift[1]), called(drift[2])
         raise ValueError(
-            f"stationary_rewards is True, but the mean reward of going from state {drift[0]} with action {drift[1]} "
-            f"to {drift[2]} depends on the step (false-alarm probability 1 in a million): leave it out."
+            f"stationary_rewards is True, but the mean reward of going from {s} with action {a} to {s_next} depends on the step "
+            "(false-alarm probability 1 in a million): leave it out."
         )
     if stationary_rewards:
         assumed.append("rewards do not depend on the step")

@@ -45,6 +45,14 @@ def plan(
     rewards: OwnRewards = None,
     stationary_rewards: StationaryRewards = False,
     cautious: Annotated[bool, typer.Option("--cautious", help="Choose the policy whose guaranteed value is largest.")] = False,
+    allow_unseen: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unseen",
+            help="Let the plan choose actions that were never seen in a state where others were. By default it does so only "
+            "where the certificate would not hold otherwise.",
+        ),
+    ] = False,
     grid: Grid = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -66,7 +74,7 @@ def plan(
     for path in (out, html, plot):
         if path is not None:
             check_writable(path)
-    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards)
+    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards, allow_unseen)
     if out is not None:
         write_policy(out, it, made.policy)
     if plot is not None:
