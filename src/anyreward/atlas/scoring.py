@@ -188,10 +188,10 @@ def _own(
         pays = paid.random(setting, stays, (low, high), stationary_rewards, delta / 2)
     drift = paid.drift(setting, (low, high)) if stationary_rewards and not paid.pooled else None
     if drift is not None:
-        s, a, s_next = called(drift[0]), atlas.action_name(drift[1]), called(drift[2])
+        here, action, there = called(drift[0]), atlas.action_name(drift[1]), called(drift[2])
         raise ValueError(
-            f"stationary_rewards is True, but the mean reward of going from {s} with action {a} to {s_next} depends on the step "
-            "(false-alarm probability 1 in a million): leave it out."
+            f"stationary_rewards is True, but the mean reward of going from {here} with action {action} to {there} depends on "
+            "the step (false-alarm probability 1 in a million): leave it out."
         )
     if stationary_rewards:
         assumed.append("rewards do not depend on the step")
