@@ -48,6 +48,11 @@ def console(stderr: bool = False, width: int | None = None) -> Any:
     return Console(stderr=stderr, width=width, markup=False, highlight=False, emoji=False)
 
 
+def is_terminal(stream: Any) -> bool:
+    """Whether a stream is an open terminal. It may be None or closed."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
 def verbatim(text: str) -> str:
     """A text for those parts of Rich that interpret markup in spite of the console's settings: it is displayed literally."""
     from rich.markup import escape

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyreward.exploring.forecast import FEWEST, episodes_for
+from anyreward.exploring.forecast import FEWEST, episodes_for, in_words, is_low
 
 
 def power_law(p, c=8.0, looks=60, growth=1.1):
@@ -48,6 +48,8 @@ def test_few_looks_are_taken_to_fall_like_one_over_the_root():
     (t, e) = history[-1]
     assert episodes_for(history, e / 3) == pytest.approx(9 * t)
     assert episodes_for([(100, 4.0)], 2.0) == pytest.approx(400.0)
+    assert episodes_for([(1, 4.0), (2, 4.0), (3, 4.0)], 2.0) is None  # it has not begun to fall
+    assert episodes_for([(2, 4.0), (3, 3.9)], 2.0) == pytest.approx(3 * 1.95**2)
 
 
 def test_what_is_reached_is_reached():
@@ -82,3 +84,28 @@ def test_any_history_gives_a_number_of_episodes_to_come_or_nothing(history, targ
     history.sort()
     forecast = episodes_for(history, target)
     assert forecast is None or forecast >= max(t for t, e in history if t > 0 and e > 0) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("p", "low"), [(0.5, False), (0.2, False), (0.54, False), (0.6, True), (1.0, True), (3.0, True)])
+def test_what_falls_faster_than_it_will_has_a_low_forecast(p, low):
+    """In the long run epsilon falls like one over the root."""
+    assert is_low(power_law(p)) is low
+
+
+@pytest.mark.parametrize("history", [[], [(0, 4.0)], [(5, 0.0)], [(100, 4.0)], [(50, 4.0)] * FEWEST])
+def test_where_no_slope_is_seen_nothing_is_called_low(history):
+    assert not is_low(history)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((230_000.0,), "about 2.3e+05 episodes"),
+        ((230_000.0, 1_000.0), "about 2.3e+05 episodes (3.8 min at this rate)"),
+        ((80.0, None, True), "about 80 episodes (a low estimate)"),
+        ((80.0, 2.0, True, "more"), "about 80 more episodes (40 s at this rate, a low estimate)"),
+        ((80.0, 0.0), "about 80 episodes"),
+    ],
+)
+def test_forecasts_in_words(arguments, words):
+    assert in_words(*arguments) == words

@@ -1,12 +1,23 @@
 """The display of long explorations."""
 
+import sys
 import types
+from itertools import pairwise
 
 import pytest
+from rich.console import Console
 
 import anyreward as ar
 import anyreward.exploring.progress as progress_module
-from anyreward.exploring.progress import Progress, duration
+from anyreward.exploring.forecast import duration
+from anyreward.exploring.progress import LONGEST, PATIENCE, Progress, is_shown
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """stderr is a wide terminal."""
+    plain = {"stderr": True, "markup": False, "highlight": False, "force_terminal": True, "color_system": None, "width": 200}
+    monkeypatch.setattr(progress_module.words, "console", lambda **_: Console(**plain))
 
 
 def test_a_function_hears_of_every_look_and_of_nothing_else():
@@ -18,6 +29,7 @@ def test_a_function_hears_of_every_look_and_of_nothing_else():
     assert heard == [(0, 4.0), (10, 2.0)]
 
 
+@pytest.mark.usefixtures("terminal")
 def test_a_display_shows_episodes_and_epsilon(capfd):
     with Progress(True, target=0.5, max_episodes=100) as show:
         show(0, 4.0)
@@ -44,9 +56,10 @@ def passing(monkeypatch, seconds):
     monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: next(times, seconds)))
 
 
+@pytest.mark.usefixtures("terminal")
 def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd, monkeypatch):
     """The episodes of before took none of the time: 40 more in 2 s are 20/s. A 1/t law reaches 1.0 at 400 episodes, 260 later.
-    400/140 = 2.8571... is shown rounded up."""
+    400/140 = 2.8571... is shown rounded up. The law in the long run is 1/sqrt(t), so this is a low estimate."""
     passing(monkeypatch, 2.0)
     with Progress(True, target=1.0, max_episodes=None) as show:
         show.begin(100, 4.0)
@@ -56,9 +69,10 @@ def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd, monkeypatc
     assert "140 episodes" in err
     assert "20/s" in err
     assert "2.858 → 1" in " ".join(err.split())
-    assert "about 400 in all, 13 s left" in " ".join(err.split())
+    assert "about 400 in all (a low estimate), 13 s left" in " ".join(err.split())
 
 
+@pytest.mark.usefixtures("terminal")
 def test_the_episodes_that_are_allowed_come_before_a_forecast(capfd, monkeypatch):
     passing(monkeypatch, 14.0)
     with Progress(True, target=1.0, max_episodes=200) as show:
@@ -66,6 +80,79 @@ def test_the_episodes_that_are_allowed_come_before_a_forecast(capfd, monkeypatch
         for t in range(100, 141, 4):
             show(t, 400.0 / t)
     assert "about 200 in all, 6 s left" in " ".join(capfd.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(("seconds", "left"), [(20.0, "stops in 6 s"), (21.0, "about 210 in all, 7 s left")])
+def test_the_time_that_is_allowed_comes_before_the_episodes_if_it_is_up_first(capfd, monkeypatch, seconds, left):
+    """140 episodes in 14 s, so that the 70 that are left take 7 s."""
+    passing(monkeypatch, 14.0)
+    with Progress(True, target=None, max_episodes=210, max_seconds=seconds) as show:
+        show.begin(0, None)
+        show(140, 3.0)
+    assert left in " ".join(capfd.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("terminal")
+def test_an_epsilon_that_says_nothing_is_called_so(capfd):
+    with Progress(True, target=1.0, max_episodes=100, largest=4.0) as show:
+        show(1, 4.0)
+    assert "4 (says nothing yet) → 1" in " ".join(capfd.readouterr().err.split())
+    with Progress(True, target=1.0, max_episodes=100, largest=4.0) as show:
+        show(1, 3.999)
+    assert "nothing" not in capfd.readouterr().err
+
+
+def test_where_there_is_no_terminal_lines_come_at_growing_distances(capfd, monkeypatch):
+    """After 2 s, then 3 s, 4.5 s, ... later, at last once a minute; and one when it is over."""
+    now = [0.0]
+    monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    said = []
+    with Progress(True, target=1.0, max_episodes=None, largest=3.0) as show:
+        show.begin(0, None)
+        for second in range(1, 601):
+            now[0] = float(second)
+            show(second * 20, 400.0 / second)
+            lines = capfd.readouterr().err.splitlines()
+            said += [(second, line) for line in lines]
+    times = [second for second, _ in said]
+    assert times[:4] == [PATIENCE, 5, 10, 17]
+    gaps = [b - a for a, b in pairwise(times)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == LONGEST
+    assert said[0][1] == "exploring: 40 episodes, 20/s, epsilon 200 (says nothing yet) → 1, about 1.6e+06 in all, 22 h left"
+    assert dict(said)[17].endswith("epsilon 23.53 (says nothing yet) → 1, about 8e+03 in all (a low estimate), 6.4 min left")
+    assert capfd.readouterr().err == "explored: 12,000 episodes, 10 min, epsilon 0.6667 → 1\n"
+    assert all("\x1b" not in line for _, line in said)
+
+
+def test_the_rate_is_that_of_playing(monkeypatch):
+    """Time after the last episode, as for saving, does not count."""
+    now = [0.0]
+    monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    with Progress(False, target=1.0, max_episodes=None) as show:
+        show.begin(10, None)
+        assert show.rate == 0.0
+        now[0] = 2.0
+        show(50)
+        now[0] = 9.0
+        show(50, 2.0)
+        assert show.rate == 20.0
+
+
+def test_a_short_exploration_has_one_line(capfd):
+    with Progress(True, target=None, max_episodes=5) as show:
+        show(5, 2.0)
+    assert capfd.readouterr().err == "explored: 5 episodes, 0 s, epsilon 2\n"
+
+
+@pytest.mark.parametrize("stream", [None, "closed"])
+def test_without_a_stream_nothing_is_shown(monkeypatch, tmp_path, stream):
+    if stream == "closed":
+        stream = open(tmp_path / "x", "w")  # noqa: SIM115
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert not is_shown(None)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +168,10 @@ def test_the_episodes_that_are_allowed_come_before_a_forecast(capfd, monkeypatch
         (1e-200, None, (0, None), [(t, 4.0 / t) for t in range(1, 20)]),  # out of reach
     ],
 )
-def test_a_display_has_something_to_show_in_every_case(target, most, begun, looks, capfd):
+@pytest.mark.parametrize("screen", ["terminal", "pipe"])
+def test_something_is_shown_in_every_case(target, most, begun, looks, screen, capfd, request):
+    if screen == "terminal":
+        request.getfixturevalue("terminal")
     with Progress(True, target=target, max_episodes=most) as show:
         show.begin(*begun)
         for look in looks:
@@ -89,7 +179,7 @@ def test_a_display_has_something_to_show_in_every_case(target, most, begun, look
             show._shown_at = 0.0  # so that the next one is shown at once
     out, err = capfd.readouterr()
     assert out == ""
-    assert ("exploring" in err) == bool(looks)
+    assert ("explor" in err) == bool(looks)
 
 
 @pytest.mark.parametrize(

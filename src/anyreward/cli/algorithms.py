@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ..words import console
-from .app import AsJson, app, examples, is_terminal, report_errors, say_json
+from ..words import console, is_terminal
+from .app import AsJson, app, examples, report_errors, say_json
 
 
 @app.command(epilog=examples("anyreward algorithms"))

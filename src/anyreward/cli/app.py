@@ -191,11 +191,6 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def is_terminal(stream: Any) -> bool:
-    """Whether a stream is an open terminal. It may be None or closed."""
-    return stream is not None and not stream.closed and stream.isatty()
-
-
 def say(*lines: str) -> None:
     """Print lines to stdout, with control characters escaped."""
     for line in lines:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ..setting import shown
-from ..words import console, plain, verbatim
+from ..words import console, is_terminal, plain, verbatim
 from .app import (
     FAILED,
     INTERRUPTED,
@@ -22,7 +22,6 @@ from .app import (
     app,
     arguments,
     examples,
-    is_terminal,
     report_errors,
     say,
     say_json,

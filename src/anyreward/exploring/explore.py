@@ -88,7 +88,8 @@ def explore(
         Runs with the same arguments and the same seed are identical, unless they are stopped by time or by Ctrl-C.
     progress
         True or False to show or hide what was found about the environment and how far the exploration is; None shows it on a
-        terminal, after two seconds. A function is called instead with (episodes, certified epsilon) at every look.
+        terminal, after two seconds. Where stderr is no terminal, True writes a line now and then. A function is called instead
+        with (episodes, certified epsilon) at every look.
     arrival_rewards
         Whether the certificate is to cover rewards r(h, s, a, s') that depend on the successor as well.
     absorbing_states
@@ -210,7 +211,8 @@ def explore(
         )
         if file is not None or on_interrupt == "return":
             stack.enter_context(run.interrupts.heard())
-        with Progress(progress, epsilon, max_episodes) as show:
+        largest = float(environment.setting.sigma[-1])
+        with Progress(progress, epsilon, max_episodes, seconds, largest) as show:
             run.go(show)
         return run.atlas()
 
