@@ -44,7 +44,8 @@ def lake(tmp_path_factory):
     """A folder with some exploration of FrozenLake."""
     folder = tmp_path_factory.mktemp("lake")
     arguments = ("FrozenLake-v1", "--horizon", 8, "--max-episodes", 400, "--stationary", "--out", "lake.atlas", "--quiet")
-    assert run(folder, "explore", *arguments).stdout == ""
+    done = run(folder, "explore", *arguments, code=3)  # the certificate says nothing yet
+    assert (done.stdout, done.stderr) == ("", "")
     return folder
 
 
@@ -88,6 +89,66 @@ def test_an_epsilon_that_is_not_reached_has_its_exit_code_and_can_be_gone_on_wit
     assert facts["met"]
     assert facts["epsilon"] <= 1
     assert facts["episodes"] == ar.load(tmp_path / "it.atlas").episodes
+
+
+def invoke(*arguments):
+    """A command in this process: its exit code, stdout and stderr."""
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("anyreward: compiling")]
+    return result.exit_code, result.stdout, lines
+
+
+def test_a_certificate_that_says_nothing_has_the_exit_code_of_one_that_was_not_reached(tmp_path):
+    call = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4)
+    code, out, err = invoke(*call, "--max-episodes", 3, "--out", tmp_path / "few.atlas")
+    assert code == 3
+    assert "which says nothing" in out
+    assert err[-1].startswith("this certificate says nothing yet, since no value exceeds 4: use --resume")
+    code, out, err = invoke(*call, "--max-episodes", 3, "--out", tmp_path / "json.atlas", "--json")
+    assert code == 3
+    assert json.loads(out)["says_nothing"]
+    assert invoke(*call, "--max-episodes", 3, "--out", tmp_path / "quiet.atlas", "--quiet") == (3, "", [])
+    code, _, err = invoke(*call, "--epsilon", 5, "--out", tmp_path / "large.atlas")
+    assert code == 3
+    assert err[-1] == "epsilon 5 says nothing, since no value exceeds 4: ask for a smaller --epsilon."
+    assert invoke(*call, "--max-episodes", 30_000, "--out", tmp_path / "many.atlas")[0] == 0
+
+
+def test_time_is_a_budget_too(tmp_path):
+    """An episode is played at least, and another one when it is resumed."""
+    call = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--max-seconds", 1e-9, "--out", tmp_path / "it")
+    code, _, err = invoke(*call)
+    assert code == 3
+    assert "--max-seconds" in err[-1]
+    assert ar.load(tmp_path / "it").episodes == 1
+    assert invoke(*call, "--resume")[0] == 3
+    assert ar.load(tmp_path / "it").episodes == 2
+
+
+def test_where_stderr_is_no_terminal_there_are_lines(tmp_path):
+    call = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1, "--max-episodes", 400)
+    code, _, err = invoke(*call, "--out", tmp_path / "it")
+    assert code == 3
+    (last,) = (line for line in err if line.startswith("explored: 400 episodes, "))
+    assert last.endswith(" → 1")
+    assert any(re.match(r"Forecast: about [\d.e+]+ more episodes \(.+ at this rate\) for epsilon 1\.", line) for line in err)
+    assert any("pass stationary=True (--stationary)" in line for line in err)
+    assert not any("\x1b" in line for line in err)
+    assert invoke(*call, "--out", tmp_path / "quiet", "--quiet") == (3, "", [])
+
+
+def test_info_says_what_could_be_assumed(tmp_path):
+    call = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1)
+    invoke(*call, "--max-episodes", 400, "--out", tmp_path / "it")
+    text = "If you know that the transitions do not depend on the step, pass stationary=True (--stationary)"
+    assert text in invoke("info", tmp_path / "it")[1]
+    facts = json.loads(invoke("info", tmp_path / "it", "--json")[1])
+    (one,) = facts["suggestions"]
+    assert one["arguments"] == {"stationary": True}
+    assert one["epsilon"] < facts["epsilon"] == one["instead"]
+    assert facts["forecast_is_low"] is False
+    invoke(*call, "--out", tmp_path / "met")
+    assert "If you know" not in invoke("info", tmp_path / "met")[1]
 
 
 @pytest.mark.slow
@@ -266,7 +327,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(chain, arguments, sentenc
 def test_a_discretised_environment_warns_visibly(tmp_path):
     edges = "[[-1, 0, 1], [-1, 0, 1], [-0.1, 0, 0.1], [-1, 0, 1]]"
     call = ("CartPole-v1", "--horizon", 5, "--max-episodes", 20, "--bins", edges, "--out", "pole.atlas", "--quiet")
-    assert "assumes that it is Markov" in run(tmp_path, "explore", *call).stderr
+    assert "assumes that it is Markov" in run(tmp_path, "explore", *call, code=3).stderr
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """The first look at an environment: what it reports, how rarely it is alarmed for nothing, and that it is with reason."""
 
-import importlib
 import itertools
 import time
 import warnings
@@ -228,7 +227,7 @@ def test_the_forecast_is_about_what_it_takes(stationary, horizon, epsilon):
     needed = ar.explore("FrozenLake-v1", horizon, epsilon, stationary=stationary, replan="geometric").episodes
     assert needed / 10 < audit.forecast(epsilon) < 10 * needed
     assert audit.forecast(epsilon / 2) > 2 * audit.forecast(epsilon)
-    assert f"for epsilon {epsilon:g}" in audit.forecast_line(epsilon)
+    assert f"for epsilon {epsilon:g}" in audit.forecast_lines(epsilon)[0]
 
 
 @pytest.mark.parametrize("terminal", [None, "end"])
@@ -246,7 +245,8 @@ def test_what_it_reports_does_not_depend_on_how_fast_the_environment_is():
 
     fast, slow = (ar.audit(kind(transitions(), ends=(3,)), 6, steps=300, seed=1) for kind in (Tabular, Slow))
     assert fast._transitions == slow._transitions
-    assert "time" not in vars(importlib.import_module("anyreward.exploring.audit"))
+    assert str(fast).partition(":")[2] == str(slow).partition(":")[2]
+    assert fast.forecast(5.0) == slow.forecast(5.0)
 
 
 @pytest.mark.slow
@@ -260,3 +260,58 @@ def test_what_speaks_against_an_exploration_is_kept_with_it():
     assert "depends on more than the present observation" in texts
     assert any("depends on more than the present observation" in line for line in atlas.source["alarms"])
     assert "alarms" not in ar.explore("FrozenLake-v1", 10, max_episodes=5, stationary=True).source
+
+
+# What could be assumed
+
+
+def line(P=4):
+    """Deterministic: action 1 goes on, action 0 goes back."""
+    out = np.zeros((P, 2, P))
+    for s in range(P):
+        out[s, 0, max(0, s - 1)] = out[s, 1, min(P - 1, s + 1)] = 1.0
+    return out
+
+
+def test_stationarity_is_suggested_unless_the_test_is_against_it():
+    free, told = (ar.audit(Tabular(transitions(3)), 6, stationary=flag) for flag in (False, True))
+    assert "If you know that the transitions do not depend on the step, stationary=True" in str(free)
+    assert "If you know that the transitions" not in str(told)
+    drifting = ar.audit(Drifting(transitions(3)), 10)
+    assert drifting.stationary <= ALARM
+    assert "stationary=True" not in str(drifting)
+    assert not any("stationary=True" in text for text in drifting.forecast_lines(9.0))
+
+
+def test_what_has_looked_deterministic_is_said_to():
+    audit = ar.audit(Tabular(line()), 6)
+    assert audit.tried_again == 8
+    assert "Deterministic: it has looked so. 8 pairs" in str(audit)
+    assert "If you know that it is deterministic, deterministic=True" in str(audit)
+    noisy = ar.audit(Tabular(transitions(3)), 6)
+    assert noisy.tried_again == 0
+    assert "eterministic" not in str(noisy)
+    assert ar.audit(Tabular(line()), 2, steps=1).tried_again == 0  # nothing was played twice
+
+
+def test_the_forecast_is_in_episodes_and_in_time_and_under_each_assumption():
+    audit = ar.audit(Tabular(line()), 6)
+    audit._rate = 100.0
+    first, stationary, single, both = audit.forecast_lines(2.0)
+    needed = [audit.forecast(2.0, **options) for options in ({}, {"stationary": True}, {"deterministic": True})]
+    needed.append(audit.forecast(2.0, stationary=True, deterministic=True))
+    for text, episodes in zip((first, stationary, single, both), needed, strict=True):
+        assert f"about {episodes:.2g} episodes (" in text
+        assert "at this rate)" in text
+    assert needed[0] > max(needed[1:3]) > needed[3]
+    assert "This is a low estimate" in first
+    assert stationary.startswith("  With stationary=True, if you know that it holds: ")
+    assert single.startswith("  With deterministic=True, if you know that it holds: ")
+    assert both.startswith("  With both, if you know that they hold: ")
+
+
+def test_a_known_model_has_a_forecast_without_a_time():
+    (text,) = ar.audit(ar.envs.double_chain(5), 4).forecast_lines(2.0)
+    assert text.startswith("Forecast: about ")
+    assert "rate" not in text
+    assert "low" not in text

@@ -41,7 +41,7 @@ def audit(
         float | None, typer.Option(help="Also forecast the number of episodes until this epsilon is certified.")
     ] = None,
     stationary: Annotated[
-        bool, typer.Option("--stationary", help="Also test whether the transitions depend on the step.")
+        bool, typer.Option("--stationary", help="It is to be explored as stationary: warn if the transitions depend on the step.")
     ] = False,
     env_arg: EnvArgs = None,
     bins: Bins = None,
@@ -53,7 +53,8 @@ def audit(
     """Look at an environment before exploring it.
 
     Plays 5,000 random steps and reports the number of states and actions, initial and terminal states, the time limit, the range
-    of the rewards, and tests of the assumptions that it is Markov and, with --stationary, that it does not depend on the step.
+    of the rewards, and tests of the assumptions that it is Markov and that it does not depend on the step. With --epsilon, also
+    how many episodes it is likely to take, and how many under assumptions that you may know to hold.
     """
     from ..exploring.audit import audit as look
 
@@ -64,8 +65,10 @@ def audit(
     )  # fmt: skip
     if as_json:
         facts = {key: value for key, value in vars(report).items() if not key.startswith("_")}
-        say_json({**facts, "forecast": None if epsilon is None else report.forecast(epsilon)})
+        needed = None if epsilon is None else report.forecast(epsilon)
+        seconds = None if needed is None or report._rate is None else needed / report._rate
+        say_json({**facts, "forecast": needed, "forecast_seconds": seconds, "forecast_is_low": report._model is None})
         return
     say(*report.lines())
     if epsilon is not None:
-        say(report.forecast_line(epsilon))
+        say(*report.forecast_lines(epsilon))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from ..words import is_terminal, up
 from .app import (
     NOT_MET,
     AsJson,
@@ -135,9 +137,10 @@ def explore(
     if initial_state is not None:
         options["initial_state"] = initial_state
     chosen, env_args = environment(env, env_arg)
+    progress = False if quiet or as_json else None if is_terminal(sys.stderr) else True
     atlas = run(
-        chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed, progress=False if quiet or
-        as_json else None, arrival_rewards=arrival_rewards, deterministic=deterministic, bins=literal(bins, "--bins"),
+        chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed, progress,
+        arrival_rewards=arrival_rewards, deterministic=deterministic, bins=literal(bins, "--bins"),
         initial=initial_of(initial), max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
         env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop,
         max_seconds=max_seconds, on_interrupt="raise", **options,
@@ -148,10 +151,20 @@ def explore(
         say_json({**certificate_facts(atlas), "out": str(out)})
     elif not quiet:
         say(str(atlas.certificate), f"saved in {out}")
-    if epsilon is not None and not (atlas.certificate.met or (stop == "own" and atlas.source["own"]["met"])):
+    missing = shortfall(atlas, epsilon, stop)
+    if missing:
         if not quiet:
-            typer.echo(
-                f"epsilon {epsilon:g} was not certified: use --resume with a larger --max-episodes or --max-seconds to continue.",
-                err=True,
-            )
+            typer.echo(missing, err=True)
         raise typer.Exit(NOT_MET)
+
+
+def shortfall(atlas: Any, epsilon: float | None, stop: str) -> str:
+    """Why an atlas is not what was asked for, in a sentence; nothing if it is."""
+    it, go_on = atlas.certificate, "use --resume with a larger --max-episodes or --max-seconds to continue"
+    if stop == "own" and epsilon is not None and atlas.source["own"]["met"]:
+        return ""
+    if it.says_nothing and it.met:
+        return f"epsilon {epsilon:g} says nothing, since no value exceeds {up(it.largest)}: ask for a smaller --epsilon."
+    if it.says_nothing:
+        return f"this certificate says nothing yet, since no value exceeds {up(it.largest)}: {go_on}."
+    return "" if epsilon is None or it.met else f"epsilon {epsilon:g} was not certified: {go_on}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -24,22 +25,31 @@ def info(
 ) -> None:
     """Show what an atlas certifies and which states it visited.
 
-    Also forecasts how many more episodes would halve its epsilon.
+    Also forecasts how many more episodes would halve its epsilon and, unless its target was reached, says what could be assumed
+    if it is known, and how much that would save.
     """
     from .. import load, plots
-    from ..exploring.forecast import episodes_for
+    from ..exploring.forecast import episodes_for, in_words, is_low
+    from ..exploring.suggestions import suggestions
 
     it, shape = load(atlas), grid_shape(grid)
     visits = it.counts.state_visits()
     seen, setting = int((visits > 0).sum()), it.counts.setting
     half = it.certificate.epsilon / 2
-    more = episodes_for([*it.history, (it.episodes, it.certificate.epsilon)], half)
-    more = None if more is None else more - it.episodes
+    looks = [*it.history, (it.episodes, it.certificate.epsilon)]
+    needed, too_low = episodes_for(looks, half), is_low(looks)
+    more = None if needed is None else needed - it.episodes
+    suggested = [] if it.certificate.met else suggestions(it)
     if plot is not None:
         plots.save_figure(plot, it.plot(shape))
     if as_json:
-        facts = {"states_seen": seen, "pairs_seen": it.counts.visited_pairs, "episodes_to_halve": more, "source": it.source}
-        say_json({**certificate_facts(it), **facts})
+        facts = {
+            "states_seen": seen,
+            "pairs_seen": it.counts.visited_pairs,
+            "episodes_to_halve": more,
+            "forecast_is_low": too_low,
+        }
+        say_json({**certificate_facts(it), **facts, "suggestions": [asdict(each) for each in suggested], "source": it.source})
         return
     laws = setting.n_distributions - setting.estimates_start
     lines = [
@@ -61,8 +71,11 @@ def info(
     if half > 0:
         aim = f"half of epsilon, {up(half)}"
         lines.append(
-            f"forecast: about {more:.2g} more episodes for {aim}" if more is not None else f"forecast: none yet for {aim}"
+            f"forecast: {in_words(more, low=too_low, more='more')} for {aim}"
+            if more is not None
+            else f"forecast: none yet for {aim}"
         )
+    lines += map(str, suggested)
     say(*lines, "", "visits per state:", *plots.visits_text(it, shape))
     if plot is not None:
         say(f"drawn in {plot}")

@@ -1,8 +1,9 @@
 """A first look at an environment: its sizes, tests of the assumptions, and a forecast of how many episodes exploring it takes.
 
 A few thousand random steps are played. They are used for this report alone and never for a certificate. Two assumptions are
-tested by a likelihood ratio: that the next observation depends on (step, state, action) alone (the environment is Markov), and,
-if it is to be explored as stationary, that it does not depend on the step.
+tested by a likelihood ratio: that the next observation depends on (step, state, action) alone (the environment is Markov), and
+that it does not depend on the step. Evidence against the second is a reason to warn if it is to be explored as stationary;
+otherwise, without such evidence, the report suggests to assume it, if it is known.
 
 **The test.** Transitions are sorted into rows, (s, a) or (h, s, a). Under the hypothesis, the successors of a row are independent
 draws from one distribution, whatever the context x: the state and action before, or the step. With q a probability that is
@@ -24,6 +25,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import exp, inf, isfinite, log, log1p
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ from ..playing.opening import ADAPTER, EnvironmentFailure, Gymnasium, as_model, 
 from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
 from ..words import console, plain, verbatim
-from .forecast import episodes_for
+from .forecast import episodes_for, in_words
 from .progress import is_shown
 
 STEPS = 5_000  # random steps of an audit
@@ -70,6 +72,7 @@ class Audit:
     _ended: frozenset[int] = frozenset()
     _transitions: list[tuple[int, int, int, int]] = field(default_factory=list, repr=False)  # h, s, a, next
     _model: TabularMDP | None = field(default=None, repr=False)
+    _rate: float | None = field(default=None, repr=False, compare=False)  # random episodes a second
 
     def lines(self) -> list[str]:
         """The report, line by line."""
@@ -119,6 +122,15 @@ class Audit:
         )
         if self.pooled:
             out.append(self._verdict("Stationary", self.stationary, "the transitions depend on the step: use stationary=False"))
+        elif self.horizon > 1 and self.stationary > ALARM:
+            out.append(self._verdict("Stationary", self.stationary, ""))
+            out.append("  If you know that the transitions do not depend on the step, stationary=True needs far fewer episodes.")
+        if self.tried_again:
+            out.append(
+                f"Deterministic: it has looked so. {self.tried_again:,} pairs of state and action were played more than once, "
+                "and always had the same successor."
+            )
+            out.append("  If you know that it is deterministic, deterministic=True needs far fewer episodes.")
         return out + [f"warning: {text}" for text in self.warnings]
 
     @staticmethod
@@ -127,6 +139,19 @@ class Audit:
         if p <= ALARM:
             return f"warning: {alarm} (likelihood-ratio test, p <= {p:.2g}; a false warning has probability at most {ALARM:.0%})"
         return f"{claim}: no evidence against it (likelihood-ratio test, p = {min(1.0, p):.2g}; warns at p <= {ALARM:g})."
+
+    @property
+    def tried_again(self) -> int:
+        """How many pairs of state and action the probe played more than once, if it always went the same way; 0 if it did not."""
+        successor: dict[tuple[int, int], int] = {}
+        again = set()
+        for _, s, a, s_next in self._transitions:
+            if successor.get((s, a), s_next) != s_next:
+                return 0
+            if (s, a) in successor:
+                again.add((s, a))
+            successor[s, a] = s_next
+        return len(again)
 
     @property
     def alarms(self) -> list[str]:
@@ -185,17 +210,36 @@ class Audit:
             return
         out = console(stderr=True)
         for line in self.lines():
-            out.print(plain(line), style="yellow" if line.startswith("warning") else "dim")
+            out.print(plain(line), style="yellow" if line.startswith("warning") else "dim", soft_wrap=not out.is_terminal)
         if epsilon is not None:
-            out.print(self.forecast_line(epsilon, delta), style="dim")
+            for line in self.forecast_lines(epsilon, delta):
+                out.print(line, style="dim", soft_wrap=not out.is_terminal)
 
-    def forecast_line(self, epsilon: float, delta: float = 0.1) -> str:
-        """The forecast for `epsilon` as a line of the report."""
+    def forecast_lines(self, epsilon: float, delta: float = 0.1) -> list[str]:
+        """The forecast for `epsilon` as lines of the report: as things are, and under each assumption that is suggested."""
         needed = self.forecast(epsilon, delta)
         if needed is None:
-            return f"Forecast: none is possible for epsilon {epsilon:g}."
+            return [f"Forecast: none is possible for epsilon {epsilon:g}."]
         low = "" if self._model is not None else " This is a low estimate: it only knows the states that the probe visited."
-        return f"Forecast: about {needed:.2g} episodes for epsilon {epsilon:g}.{low}"
+        lines = [f"Forecast: {in_words(needed, self._rate)} for epsilon {epsilon:g}.{low}"]
+        for argument, options in self._suggested:
+            fewer = self.forecast(epsilon, delta, **options)
+            if fewer is not None and fewer < needed:
+                it = "they hold" if argument == "both" else "it holds"
+                lines.append(f"  With {argument}, if you know that {it}: {in_words(fewer, self._rate)}.")
+        return lines
+
+    @property
+    def _suggested(self) -> list[tuple[str, dict[str, Any]]]:
+        """What could be assumed in addition, if it is known: arguments of `explore`, in words and as a dictionary."""
+        found: list[tuple[str, dict[str, Any]]] = []
+        if self._model is None and not self.pooled and self.horizon > 1 and self.stationary > ALARM:
+            found.append(("stationary=True", {"stationary": True}))
+        if self.tried_again:
+            found.append(("deterministic=True", {"deterministic": True}))
+        if len(found) == 2:
+            found.append(("both", {**found[0][1], **found[1][1]}))
+        return found
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -224,7 +268,7 @@ def audit(
     horizon
         Number of steps of an episode. None: the time limit of the environment, or 100 if it has none.
     stationary
-        Whether also to test that transitions do not depend on the step, because it is to be explored as stationary.
+        Whether it is to be explored as stationary, so that evidence that transitions depend on the step is a reason to warn.
     seed
         Seed of the actions and of the environment.
     steps
@@ -276,6 +320,7 @@ def audited_environment(
     )
     simulator.calls = probe.calls  # both call the environment in the same thread, if there is a timeout
     chosen = simulator.terminal
+    begin = monotonic()
     with delayed_status(progress, probe.name, steps):
         try:
             play = _play(probe, steps, seed)
@@ -285,6 +330,7 @@ def audited_environment(
             raise EnvironmentFailure(
                 f"{probe.name} failed during the audit, before it was explored: {in_short(problem)}."
             ) from problem
+    seconds = monotonic() - begin
     mixed = bool(play.alive & play.ended)
     simulator.name = probe.name
     notes = []
@@ -343,6 +389,7 @@ def audited_environment(
         warnings=notes,
         _ended=ended,
         _transitions=flat,
+        _rate=play.episodes / max(seconds, 1e-9),
     )
     simulator.alarms = report.alarms
     return simulator, report
@@ -443,6 +490,11 @@ def log_likelihood_ratio(samples: Iterable[tuple[Hashable, Hashable, int]], rows
         totals[row] += 1
         totals[row, context, "part"] += 1
     ratios = [value - sum(k * log(k / totals[row]) for k in pooled[row].values()) for row, value in logs.items()]
+    return log_mixture(ratios, rows)
+
+
+def log_mixture(ratios: list[float], rows: int) -> float:
+    """log e from log e_row of the rows that have samples, of so many rows in all."""
     product = sum(ratios)
     top = max(ratios, default=-inf)
     others = max(0, rows - len(ratios))  # rows without samples, which have e = 1

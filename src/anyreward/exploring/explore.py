@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,12 @@ from ..environments.tabular import TabularEnvironment
 from ..playing.opening import ADAPTER, as_model
 from ..rewards.forms import Reward
 from ..setting import positive, probability, real_number, shown, whole_number
+from ..words import console
 from .audit import audit, audited_environment
 from .checkpoint import Checkpoint, call_of
 from .progress import Progress, is_shown
 from .run import Run
+from .suggestions import outlook
 
 if TYPE_CHECKING:
     import os
@@ -87,9 +89,10 @@ def explore(
     seed
         Runs with the same arguments and the same seed are identical, unless they are stopped by time or by Ctrl-C.
     progress
-        True or False to show or hide what was found about the environment and how far the exploration is; None shows it on a
-        terminal, after two seconds. Where stderr is no terminal, True writes a line now and then. A function is called instead
-        with (episodes, certified epsilon) at every look.
+        True or False to show or hide what was found about the environment, how far the exploration is, and, if epsilon was not
+        certified, a forecast and what could be assumed if it is known (`suggestions`). None shows it on a terminal, after two
+        seconds. Where stderr is no terminal, True writes a line now and then. A function is called instead with (episodes,
+        certified epsilon) at every look.
     arrival_rewards
         Whether the certificate is to cover rewards r(h, s, a, s') that depend on the successor as well.
     absorbing_states
@@ -157,13 +160,14 @@ def explore(
         setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states, initial)
         if is_shown(progress):
             audit(env, setting.horizon).show(progress, None, delta)
-        environment = TabularEnvironment(env, setting, seed, record)
+        environment, p_stationary = TabularEnvironment(env, setting, seed, record), float(env.n_steps is None)
     else:
         if absorbing_states:
             raise ValueError("absorbing_states is for models: a Gymnasium environment tells where its episodes end.")
         environment, report = audited_environment(
             env, horizon, stationary, seed, progress=progress, discount=discount, arrival_rewards=arrival_rewards, record=record
         )
+        p_stationary = report.stationary
         report.show(progress, epsilon, delta)
         if not is_shown(progress):
             for alarm in report.alarms:
@@ -214,7 +218,13 @@ def explore(
         largest = float(environment.setting.sigma[-1])
         with Progress(progress, epsilon, max_episodes, seconds, largest) as show:
             run.go(show)
-        return run.atlas()
+        atlas = run.atlas()
+        if is_shown(progress) and not run.is_done(atlas) and not run.interrupts.requested:
+            screen = console(stderr=True)
+            with suppress(Exception):  # advice is not worth the loss of what was explored
+                for line in outlook(atlas, show.rate, p_stationary):
+                    screen.print(line, style="dim", soft_wrap=not screen.is_terminal)
+        return atlas
 
 
 def check_episodes(max_episodes: int | None, horizon: int) -> int:

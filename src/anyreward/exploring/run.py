@@ -197,6 +197,12 @@ class Run:
             numbering=environment.numbering,
         )
 
+    def is_done(self, atlas: Atlas) -> bool:
+        """Whether an atlas of this exploration is what was asked for: certified, or, without a target, at least not void."""
+        if self.stop_by == "own" and self.epsilon is not None:
+            return bool(atlas.source["own"]["met"])
+        return not atlas.certificate.says_nothing and (self.epsilon is None or atlas.certificate.met)
+
     def own(self) -> dict[str, Any]:
         """What the algorithm itself guarantees."""
         explorer, epsilon = self.explorer, self.explorer.guaranteed()

@@ -1,0 +1,166 @@
+"""What could be assumed of an environment if it is known, and how much it would help: suggestions for a person who knows.
+
+Nothing here is chosen, and nothing is certified. Three assumptions make certificates much smaller: that transitions do not depend
+on the step (`stationary=True`), that every episode starts in the same state (`initial_state=s`), and that the environment is
+deterministic (`deterministic=True`). Data can speak against an assumption, but never prove it. So whether one is made is up to
+the user, and for a reason that is not these data; one that the data speak against is not suggested. What an assumption would save
+is seen by computing the bound for the same counts once more, as if it had been made. That is an estimate of what another
+exploration would reach: no certificate, and no statement with a probability.
+
+**Evidence against stationarity, from counts.** For a pair (s, a), let n_h(y) count the successors y at step h. With K outcomes,
+
+    e_(s,a) = prod_h D(n_h) / max_p prod_h prod_y p(y)^n_h(y),      D(n) = prod_y Gamma(n(y) + 1/K) / Gamma(1/K) / Gamma(|n| + 1).
+
+D is the probability of the successors of one step, in whatever order they came, if each is predicted by those before it, with a
+Dirichlet prior of mass 1. If the transitions do not depend on the step, e is a likelihood ratio of mean at most 1, however steps
+and actions were chosen: the argument is that of the audit (`audit`), and the pairs are combined as there. The suggestion is
+withheld if this test or the audit's own would warn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from ..atlas.atlas import Atlas
+from ..certificates.certificate import Certificate, certify
+from ..data.counts import COLUMNS, Counts
+from ..data.empirical import total_by
+from .audit import ALARM, log_mixture
+from .forecast import episodes_for, in_words, is_low
+
+WORTH = 0.98  # the share of epsilon that has to be left at most for an assumption to be worth mentioning
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An assumption that would make a certificate smaller, if it is known to be true. `str` says so in a sentence."""
+
+    arguments: dict[str, Any]  # of `explore`
+    option: str  # of the command line
+    known: str  # what has to be known
+    instead: float  # the epsilon without it
+    epsilon: float | None = None  # of the same counts, had it been assumed; None if they would say nothing, or do not tell
+
+    @property
+    def argument(self) -> str:
+        """The arguments as they are written in a call."""
+        return ", ".join(f"{name}={value}" for name, value in self.arguments.items())
+
+    def __str__(self) -> str:
+        told = f"If you know that {self.known}, pass {self.argument} ({self.option})"
+        if self.epsilon is None:
+            return f"{told}: fewer episodes would be needed."
+        return f"{told}: as many episodes would give about epsilon {self.epsilon:.3g} instead of {self.instead:.3g}."
+
+
+def suggestions(atlas: Atlas, stationary: float = 1.0) -> list[Suggestion]:
+    """What could be assumed in addition, if it is known; if there are several such assumptions, all of them together as well.
+
+    Parameters
+    ----------
+    atlas
+        What was explored.
+    stationary
+        The p-value of the audit's test that transitions do not depend on the step, or 0 if it is known that they do.
+    """
+    counts, certificate = atlas.counts, atlas.certificate
+    setting, columns, now = counts.setting, counts.columns(), certificate.epsilon
+    start, tried = np.unique(columns["next"][columns["h"] < 0]), repeated_pairs(counts)
+    alike = setting.stationary or min(stationary, p_stationary(counts)) > ALARM  # the steps, as far as the data say
+    found = []
+    if not setting.stationary and setting.horizon > 1 and tried and alike:
+        known = "the transitions do not depend on the step"
+        found.append(Suggestion({"stationary": True}, "--stationary", known, now))
+    if setting.estimates_start and len(start) == 1:
+        s = int(start[0])
+        known = f"every episode starts in state {s}, as all {atlas.episodes:,} did"
+        found.append(Suggestion({"initial_state": s}, f"--initial-state {s}", known, now))
+    if certificate.options.get("max_successors", 0) is None and tried and most_successors(counts, alike) == 1:
+        seen = f"it has looked so: {tried:,} pairs were visited more than once, and always went the same way"
+        known = f"it is deterministic ({seen})"
+        found.append(Suggestion({"deterministic": True}, "--deterministic", known, now))
+    found = [it for one in found if (it := assessed(one, counts, certificate)) is not None]
+    if len(found) > 1:
+        arguments = {name: value for it in found for name, value in it.arguments.items()}
+        together = Suggestion(arguments, " ".join(it.option for it in found), "all of this is so", now)
+        found += [it for it in [assessed(together, counts, certificate)] if it is not None]
+    return found
+
+
+def assessed(suggestion: Suggestion, counts: Counts, certificate: Certificate) -> Suggestion | None:
+    """A suggestion with the epsilon that the bounds of a certificate give for its counts under it; None if it is not worth it."""
+    if not certificate.every_reward:  # the counts alone do not tell
+        return suggestion
+    given = dict(suggestion.arguments)
+    options = certificate.options | ({"max_successors": 1} if given.pop("deterministic", False) else {})
+    setting, columns = replace(counts.setting, **given), counts.columns()
+    if setting.stationary:
+        columns["h"] = np.minimum(columns["h"], 0)
+        columns.pop("evidence", None)
+    again = Counts.from_columns(setting, columns, counts.declarations(), counts.runs)
+    epsilon = certify(again, certificate.delta, certificate.bounds, **options).epsilon
+    if certificate.says_nothing and epsilon >= certificate.largest:
+        return suggestion
+    return replace(suggestion, epsilon=epsilon) if epsilon < WORTH * certificate.epsilon else None
+
+
+def outlook(atlas: Atlas, rate: float | None, stationary: float = 1.0) -> list[str]:
+    """What to say at the end of an exploration that has not reached its target, or says nothing: a forecast, and suggestions.
+
+    Parameters
+    ----------
+    atlas, stationary
+        As for `suggestions`.
+    rate
+        Episodes a second; None if it is not known.
+    """
+    certificate = atlas.certificate
+    aim = certificate.largest if certificate.target is None else certificate.target
+    needed, lines = episodes_for(atlas.history, aim), []
+    if needed is None:
+        lines.append(f"Forecast: none is possible yet for epsilon {aim:g}.")
+    elif needed > atlas.episodes:
+        more = in_words(needed - atlas.episodes, rate, is_low(atlas.history), "more")
+        lines.append(f"Forecast: {more} for epsilon {aim:g}.")
+    return [*lines, *map(str, suggestions(atlas, stationary))]
+
+
+def repeated_pairs(counts: Counts) -> int:
+    """How many state-action pairs, of which something is to be learnt, were visited more than once."""
+    A = counts.setting.n_actions
+    return int(((counts.table.n >= 2) & ~counts.known_rows())[A:].sum())
+
+
+def most_successors(counts: Counts, pooled: bool) -> int:
+    """The largest number of different successors of a pair that were observed, at one step or, with `pooled`, at all steps."""
+    columns = counts.columns()
+    moves = np.stack([columns[name][columns["h"] >= 0] for name in ("h", "s", "a", "next")])[1 if pooled else 0 :]
+    edges = np.unique(moves, axis=1)
+    return int(np.unique(edges[:-1], axis=1, return_counts=True)[1].max(initial=0))
+
+
+def p_stationary(counts: Counts) -> float:
+    """The p-value of the test above that the transitions do not depend on the step, from step-dependent counts."""
+    from scipy.special import gammaln
+
+    S, A, columns = counts.setting.n_outcomes, counts.setting.n_actions, counts.columns()
+    live = (columns["h"] >= 0) & ~np.isin(columns["s"], counts.stays())
+    h, s, a, y, n = (columns[name][live] for name in COLUMNS)
+    pair, row = np.unique(s * A + a, return_inverse=True)
+    _, cell = np.unique(np.stack([h, s, a]), axis=1, return_inverse=True)
+    edge, outcome = np.unique(np.stack([row, y]), axis=1, return_inverse=True)
+    cell, outcome = cell.reshape(-1), outcome.reshape(-1)
+    owner = np.zeros(cell.max(initial=-1) + 1, np.int64)
+    owner[cell] = row
+    apart = total_by(row, gammaln(n + 1 / S) - gammaln(1 / S), len(pair))
+    apart -= total_by(owner, gammaln(total_by(cell, n, len(owner)) + 1.0), len(pair))
+    each = total_by(outcome, n, edge.shape[1])
+    together = total_by(edge[0], each * np.log(each), len(pair))
+    whole = total_by(row, n, len(pair))
+    together -= whole * np.log(whole)
+    log_e = log_mixture((apart - together).tolist(), counts.setting.n_states * A)
+    return exp(-min(log_e, 700.0)) if log_e > 0 else 1.0
