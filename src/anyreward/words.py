@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import isfinite
 from typing import Any
+
+_wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=str)
 
 PATIENCE = 2.0  # seconds before a progress bar appears
 
@@ -39,6 +44,21 @@ def confidence_level(delta: float) -> str:
 def plain(text: str) -> str:
     """A text for a terminal: control characters and line breaks, which could change what is displayed, are written as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def worded(text: str) -> str:
+    """A sentence that names parameters, as the reader writes them: in Python as it is, on the command line with its options."""
+    return _wording.get()(text)
+
+
+@contextmanager
+def wording(translate: Callable[[str], str]) -> Iterator[None]:
+    """Says in the meantime what `translate` makes of the sentences that are `worded`."""
+    token = _wording.set(translate)
+    try:
+        yield
+    finally:
+        _wording.reset(token)
 
 
 def console(stderr: bool = False, width: int | None = None) -> Any:

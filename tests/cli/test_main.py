@@ -286,8 +286,8 @@ def test_all_algorithms_are_listed(tmp_path):
     ("arguments", "sentence"),
     [
         (("explore", "Nowhere-v0", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas"), "cannot be made"),
-        (("explore", "double-chain", "--horizon", "0", "--epsilon", "1", "--out", "x.atlas"), "horizon is 0"),
-        (("explore", "double-chain", "--horizon", "4", "--out", "x.atlas"), "neither epsilon nor max_episodes nor max_seconds"),
+        (("explore", "double-chain", "--horizon", "0", "--epsilon", "1", "--out", "x.atlas"), "--horizon is 0"),
+        (("explore", "double-chain", "--horizon", "4", "--out", "x.atlas"), "neither --epsilon nor --max-episodes nor --max-seconds"),
         (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "no/x.atlas"), "there is no folder"),
         (("explore", "double-chain", "--horizon", "4", "--epsilon", "1", "--out", "x.atlas", "--env-arg", "x"), "name=value"),
         (
@@ -299,7 +299,7 @@ def test_all_algorithms_are_listed(tmp_path):
             "has to be one of",
         ),
         (("explore", "FrozenLake-v1", "--horizon", "200", "--epsilon", "1", "--out", "x.atlas"), "at most 100"),
-        (("explore", "CartPole-v1", "--horizon", "20", "--epsilon", "1", "--out", "x.atlas"), "give bins="),
+        (("explore", "CartPole-v1", "--horizon", "20", "--epsilon", "1", "--out", "x.atlas"), "give --bins"),
         (("info", "nothing.atlas"), "does not exist"),
         (("plan", "chain.atlas", "--reward", "import os"), "is not an expression"),
         (("plan", "chain.atlas", "--reward", "5 * state"), "outside [0, 1]"),

@@ -434,7 +434,7 @@ class Atlas:
             unknown = names[prints.index(None)]
             raise ValueError(
                 f"it cannot be verified that these atlases are of the same environment: {unknown} has no fingerprint. "
-                "If you know that it is the same, call a.merge(b, same_environment=True), or pass --same-environment."
+                "If you know that it is the same, pass same_environment=True."
             )
         if self.numbering != other.numbering:
             raise ValueError(

@@ -18,7 +18,8 @@ from typing import Annotated, Any
 import typer
 
 from ..setting import shown
-from ..words import plain
+from ..words import plain, worded, wording
+from .wording import Wording
 
 NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
 
@@ -160,23 +161,24 @@ def examples(*lines: str) -> str:
 
 
 def report_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a command print bad input as one sentence and each warning as one line, both on stderr, and set the exit code."""
+    """Make a command print bad input as one sentence and each warning as one line, both on stderr, and set the exit code.
+
+    Sentences of the library name the options of the command instead of parameters (`Wording`).
+    """
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         from ..exploring.interrupts import Interrupted
 
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: typer.echo(plain(f"warning: {message}"), err=True)
+        with warnings.catch_warnings(), wording(Wording(command, kwargs)):
+            warnings.showwarning = lambda message, *_, **__: typer.echo(plain(f"warning: {worded(str(message))}"), err=True)
             try:
                 command(*args, **kwargs)
             except ValueError as problem:
-                notes = " ".join(getattr(problem, "__notes__", ()))
-                typer.echo(plain(f"error: {problem} {notes}".rstrip()), err=True)
+                typer.echo(plain("error: " + " ".join(map(worded, [str(problem), *notes_of(problem)]))), err=True)
                 raise typer.Exit(2) from None
             except Interrupted as problem:
-                text = str(problem).replace("the same call", "the same command with --resume")
-                typer.echo(plain(text), err=True)
+                typer.echo(plain(worded(str(problem))), err=True)
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:  # the reader of our output has closed it: that is not an error
                 raise
@@ -189,6 +191,11 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(INTERRUPTED) from None
 
     return run
+
+
+def notes_of(problem: Exception) -> list[str]:
+    """What was added to an exception while it was on its way, except for what only a Python program can use."""
+    return [note for note in getattr(problem, "__notes__", ()) if "attribute `atlas`" not in note]
 
 
 def say(*lines: str) -> None:

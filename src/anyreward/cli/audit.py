@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..words import worded
 from .app import (
     AsJson,
     Bins,
@@ -69,6 +70,6 @@ def audit(
         seconds = None if needed is None or report._rate is None else needed / report._rate
         say_json({**facts, "forecast": needed, "forecast_seconds": seconds, "forecast_is_low": report._model is None})
         return
-    say(*report.lines())
+    say(*map(worded, report.lines()))
     if epsilon is not None:
         say(*report.forecast_lines(epsilon))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..words import exact, up
+from ..words import exact, up, worded
 from .app import AsJson, AtlasFile, Grid, app, certificate_facts, examples, grid_shape, report_errors, say, say_json
 
 
@@ -67,7 +67,7 @@ def info(
             f"rewards of the environment: from {low:g} to {high:g}; plan for them with --reward own{units}, "
             "and with --rewards deterministic if you know that a transition always pays the same"
         )
-    lines += it.source.get("alarms", [])
+    lines += map(worded, it.source.get("alarms", []))
     if half > 0:
         aim = f"half of epsilon, {up(half)}"
         lines.append(

@@ -36,7 +36,7 @@ from ..environments.gymnasium import GymnasiumEnvironment
 from ..playing.opening import ADAPTER, EnvironmentFailure, Gymnasium, as_model, checked_mask, in_short, make, time_limit
 from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
-from ..words import console, plain, verbatim
+from ..words import console, plain, verbatim, worded
 from .forecast import episodes_for, in_words
 from .progress import is_shown
 
@@ -210,10 +210,11 @@ class Audit:
             return
         out = console(stderr=True)
         for line in self.lines():
-            out.print(plain(line), style="yellow" if line.startswith("warning") else "dim", soft_wrap=not out.is_terminal)
+            style = "yellow" if line.startswith("warning") else "dim"
+            out.print(plain(worded(line)), style=style, soft_wrap=not out.is_terminal)
         if epsilon is not None:
             for line in self.forecast_lines(epsilon, delta):
-                out.print(line, style="dim", soft_wrap=not out.is_terminal)
+                out.print(worded(line), style="dim", soft_wrap=not out.is_terminal)
 
     def forecast_lines(self, epsilon: float, delta: float = 0.1) -> list[str]:
         """The forecast for `epsilon` as lines of the report: as things are, and under each assumption that is suggested."""
