@@ -61,6 +61,7 @@ ELSEWHERE = (
     "absorbing_states ",  # no command has it
     "illegal_actions ",  # only --action-masks has them, whose errors are its own
     "checkpoint_every ",
+    "on_interrupt ",
     "reward is a function",
     "n_states is 1: the printed bound",  # a formula of the paper
     "7 is given twice, to Gymnasium(...)",  # by a module of the user's own
