@@ -115,11 +115,14 @@ def induct(
     policy: np.ndarray | None = None,
     seen: np.ndarray | None = None,
     last: bool = True,
+    limits: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Values:
     """Backward induction for the optimum, or for a policy; reward and policy have been checked.
 
     With `seen`, (H, S, A) or (1, S, A) booleans, the optimum is that of the policies that choose an action that was seen in every
     state that has one; at the last step only if `last`, but there too a seen one is preferred among equals.
+
+    With `limits`, (H,) each, values at each step are cut off there.
     """
     S, A = model.n_states, model.n_actions
     r = mean_reward(model, reward, horizon)
@@ -127,6 +130,8 @@ def induct(
     illegal = getattr(model, "illegal", ())  # illegal state-action pairs, (S, A); only empirical models have any
     for h in range(horizon - 1, -1, -1):
         Q[h] = r[h] + discount * model.expect(h, V[h + 1])
+        if limits is not None:
+            Q[h] = np.clip(Q[h], limits[0][h], limits[1][h])
         if len(illegal):
             Q[h][illegal] = -np.inf
         if seen is not None:

@@ -382,3 +382,18 @@ def test_a_known_distribution_of_the_start_is_an_option(tmp_path, monkeypatch):
     assert text in said(*arguments, "--initial", [(s, 1 / 704) for s in range(704)], code=3)
     assert text in said("info", "jack.atlas")
     assert any(text in phrase for phrase in json.loads(said("info", "jack.atlas", "--json"))["assumptions"])
+
+
+def test_rewards_that_are_paid_once_are_an_option(tmp_path, monkeypatch):
+    """Printed by plan and evaluate, as JSON and on the page of a plan; refused where the data contradict it."""
+    monkeypatch.chdir(tmp_path)
+    said("explore", "FrozenLake-v1", "--horizon", 5, "--max-episodes", 60, "--out", "lake.atlas")
+    text, own = "at most one reward of an episode is not zero", ("--reward", "own", "--paid-once")
+    assert text in said("plan", "lake.atlas", *own, "--out", "policy.csv", "--html", "plan.html")
+    assert text in Path("plan.html").read_text()
+    assert text in json.loads(said("plan", "lake.atlas", *own, "--json"))["assumptions"]
+    assert text in said("evaluate", "lake.atlas", *own, "--policy", "policy.csv")
+    assert text in said("verify", "lake.atlas", "FrozenLake-v1", *own, "--episodes", 20, "--quiet")
+    assert "for the reward 'own'" in said("plan", "lake.atlas", "--reward", "state", "--paid-once", code=2)
+    said("explore", "CliffWalking-v1", "--horizon", 5, "--max-episodes", 9, "--out", "cliff.atlas")
+    assert "paid more than one reward" in said("plan", "cliff.atlas", *own, "--reward-range=-100,0", code=2)

@@ -195,6 +195,14 @@ def first_step_only(h, s, a, s_next, rng):
     return float(h == 0)
 
 
+def at_the_end(p):
+    """In state 2, where episodes end: 1 with probability p, else -1."""
+    return lambda h, s, a, s_next, rng: (1.0 if rng.random() < p else -1.0) * (s_next == 2)
+
+
+PAID_ONCE = {"paid_once": True, "reward_range": (-1.0, 1.0)}
+PAYS = np.ones((3, 3, 2))  # in all states that go on
+ENDING = 0.3 * (0.7 - 0.3) * PAYS  # to state 2 with probability 0.3 from everywhere, at each step
 AT_FIRST = np.eye(3)[0][:, None, None] * np.ones((3, 3, 2))
 BY_STEP = np.zeros((3, 3, 2))  # of the process `Late`
 BY_STEP[0, 0, 1] = 1.0
@@ -228,6 +236,13 @@ OWN = {  # name: pay, its means (H, S, A), options of `explore`, options of `pla
     "on arrival, alike and deterministic": (
         TO_2, BY_STEP, {}, {"stationary_rewards": True, "rewards": "deterministic"}, (10, 300),
     ),
+    # Won or lost at the end, which state 2 is: values lie in [-1, 1] from everywhere.
+    "paid once": (at_the_end(0.7), ENDING, {}, PAID_ONCE, (1, 10, 100)),
+    "paid once, alike at every step": (
+        at_the_end(0.7), ENDING, {"stationary": True}, {**PAID_ONCE, "stationary_rewards": True}, (1, 10, 100),
+    ),
+    "paid once, on arrival": (at_the_end(0.7), ENDING, {}, {**PAID_ONCE, "stationary_rewards": True}, (1, 10, 100)),
+    "paid once, always lost": (at_the_end(0.0), -0.3 * PAYS, {}, {**PAID_ONCE, "rewards": "deterministic"}, (1, 10, 100)),
     "random, and ends": (coin(0.05), np.full((3, 3, 2), 0.05), {"terminal": "outcome"}, {}, (1, 10)),
 }  # fmt: skip
 
@@ -239,13 +254,13 @@ def test_plans_for_the_own_reward_hold_with_the_printed_probability(name):
 
     def promised(seed):
         for episodes in looks:
-            kind = Late if "arrival" in name else Process
-            process = kind(rare(0.3), end=[0, 0, 0.5 if "ends" in name else 0.0], pay=pay)
+            kind = Late if name.startswith("on arrival") else Process
+            process = kind(rare(0.3), end=[0, 0, 0.5 if "ends" in name else 1.0 if "once" in name else 0.0], pay=pay)
             atlas = ar.explore(process, 3, delta=DELTA, max_episodes=episodes, seed=seed, algorithm="random", **options)
             for cautious in (False, True):
                 plan = atlas.plan("own", cautious=cautious, **assumed)
                 assert plan.delta == DELTA
-                if "arrival" in name:  # all that pays is action 1 at once
+                if kind is Late:  # all that pays is action 1 at once
                     yield plan.lower, float(plan.policy[0, 0] == 1)
                     yield 1.0, plan.upper
                     continue

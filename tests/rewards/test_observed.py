@@ -8,8 +8,10 @@ import pytest
 
 import anyreward as ar
 from anyreward import kernels
+from anyreward.atlas import container
 from anyreward.rewards.observed import ObservedRewards
 
+from ..helpers.forging import parts_of
 from ..helpers.problems import random_mdp
 from ..helpers.tabular import MASK, Tabular, own_truth, transitions
 
@@ -106,6 +108,49 @@ def test_payments_add_up():
     for total in (one + two, two + one):
         assert total._table == {(0, 1, 0, 2): [2, 4.0, 1.0, 3.0], (1, 1, 0, 2): [1, -4.0, -4.0, -4.0]}
     assert one._table == {(0, 1, 0, 2): [1, 3.0, 3.0, 3.0]}  # as before
+
+
+def test_episodes_that_paid_more_than_once_are_counted():
+    """A reward of zero is no payment; payments without their episode do not tell; sums know what both parts know."""
+    paid = ObservedRewards()
+    paid.add_episode([0, 1, 2], [0, 0], [0.0, 5.0])
+    paid.add_episode([0, 1, 2], [0, 0], [0.0, 0.0])
+    assert paid.paid_again == 0
+    paid.add_episode([0, 1, 2], [0, 0], [-1.0, 5.0])
+    assert paid.paid_again == 1
+    assert (paid + paid).paid_again == 2
+    assert paid._table[1, 1, 0, 2] == [3, 10.0, 0.0, 5.0]
+    alone = ObservedRewards()
+    alone.add(0, 1, 0, 2, 1.0)
+    assert alone.paid_again is None
+    assert (paid + alone).paid_again is None
+    alone.add_episode([0, 1], [0], [1.0])
+    assert alone.paid_again is None
+    assert alone != paid
+
+
+@pytest.mark.parametrize("record", [False, True])
+def test_files_keep_how_many_episodes_paid_again(tmp_path, record):
+    env, _, _ = paying(ends=(3,))
+    atlas = ar.explore(env, H, max_episodes=50, record=record)
+    assert 0 < atlas.paid.paid_again <= 50
+    atlas.save(tmp_path / "paid.atlas")
+    assert ar.load(tmp_path / "paid.atlas").paid == atlas.paid
+    columns, about, arrays = parts_of(tmp_path / "paid.atlas")
+    wrongs = [-1, 1.0, "0", True, [0], 51, 0] + ([atlas.paid.paid_again - 1] if record else [])
+    for wrong in wrongs:  # 0 is not possible with so many payments
+        container.write(tmp_path / "wrong.atlas", columns, {**about, "paid_again": wrong}, arrays)
+        with pytest.raises(ValueError, match="observed rewards"):
+            ar.load(tmp_path / "wrong.atlas")
+    container.write(tmp_path / "old.atlas", columns, {k: v for k, v in about.items() if k != "paid_again"}, arrays)
+    old = ar.load(tmp_path / "old.atlas")
+    assert old.paid.paid_again is None
+    with pytest.raises(ValueError, match="does not know which rewards were paid in the same episode"):
+        old.plan("own", (-1.0, 2.0), paid_once=True)
+    with pytest.raises(ValueError, match=r"\d+ episodes paid more than one reward that is not zero"):
+        atlas.evaluate(np.zeros((H, 4), int), "own", (-1.0, 2.0), paid_once=True)
+    with pytest.raises(ValueError, match="paid_once are for the reward 'own'"):
+        atlas.plan("state == 1", paid_once=True)
 
 
 @pytest.mark.parametrize("damage", [("paid", np.nan), ("payments", -1.0), ("least", 9.0), ("most", np.inf)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,12 @@ from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
 from ..data.numbering import Numbering
-from ..planning import as_policy, induct
+from ..planning import Values, as_policy, induct
 from ..rewards.forms import ArrivalReward, Reward
 from ..rewards.observed import ObservedRewards
 from .plan import Interval, Plan
 from .recording import Recording
-from .scoring import Scoring, scoring_of
+from .scoring import AVERAGE, LEAST, MOST, Scoring, scoring_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,6 +131,7 @@ class Atlas:
         rewards: str | None = None,
         stationary_rewards: bool = False,
         allow_unseen: bool = False,
+        paid_once: bool = False,
     ) -> Plan:
         """The optimal policy of the empirical model for a reward, with certified bounds.
 
@@ -157,6 +159,10 @@ class Atlas:
         allow_unseen : bool, default False
             Whether the plan may choose an action that was never seen in a state and step where others were. By default it does
             so only where the certificate would not hold otherwise, see the notes.
+        paid_once : bool, default False
+            For `"own"` only: whether you know that at most one reward of an episode is not zero, as in a game that is won or lost
+            at its end. Values then lie between the smallest and the largest reward (or 0), whatever the number of steps. Data
+            that contradict this are refused.
 
         Returns
         -------
@@ -180,16 +186,14 @@ class Atlas:
         for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
             if not isinstance(value, bool):
                 raise ValueError(f"{name} is {value!r}: it has to be True or False.")
-        return self._plan(scoring_of(self, reward, reward_range, rewards, stationary_rewards), cautious, allow_unseen)
+        return self._plan(scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once), cautious, allow_unseen)
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""
         model, setting, average = self._model, self.counts.setting, scoring.pays.average
-        H, gamma, total = setting.horizon, setting.discount, float(setting.sigma[-1])
-        base_low, base, base_high = (x * total for x in scoring.pays.base)
-        most = self._robust(scoring.pays.most, scoring.delta)
-        least = self._robust(scoring.pays.least, scoring.delta) if scoring.own else most
-        highest = min(scoring.highest, most.best(kernels.robust.UPPER)[1] + base_high + scoring.slack)
+        most = self._robust(scoring, MOST)
+        least = self._robust(scoring, LEAST) if scoring.own else most
+        highest = min(scoring.highest, most.best(kernels.robust.UPPER)[1] + scoring.slack)
 
         def bounded(policy: np.ndarray, V: np.ndarray | None, upper: float) -> Plan:
             """The plan with this policy and its bounds; V are its values in the empirical model, if they are known."""
@@ -197,29 +201,29 @@ class Atlas:
             extended = extended_to_terminations(self.counts, policy, average, best=False)
             if V is None or setting.n_outcomes > setting.n_states:
                 played = extended_to_terminations(self.counts, policy, average, best=True)
-                V, ended = (induct(model, average, H, gamma, pi).V for pi in (played, extended))
+                V, ended = (self._induct(scoring, pi).V for pi in (played, extended))
             else:
                 ended = V
-            value, floor = float(model.initial @ V[0]) + base, float(model.initial @ ended[0]) + base
-            guaranteed = least.of(extended, kernels.robust.LOWER) + base_low - scoring.slack
+            value, floor = float(model.initial @ V[0]), float(model.initial @ ended[0])
+            guaranteed = least.of(extended, kernels.robust.LOWER) - scoring.slack
             lower = max(scoring.lowest, floor - scoring.error, guaranteed)
             value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
             delta, assumed = self.certificate.delta, (*self.certificate.assumptions, *scoring.assumed)
             return Plan(policy, value, lower, max(lower, upper), scoring.reward_range, delta, assumed, self, scoring)
 
         if cautious or allow_unseen:
-            optimum = induct(model, average, H, gamma)
-            upper = min(highest, float(model.initial @ optimum.V[0]) + base + scoring.error)
+            optimum = self._induct(scoring)
+            upper = min(highest, float(model.initial @ optimum.V[0]) + scoring.error)
             if not cautious:
                 return bounded(optimum.policy, optimum.V, upper)
             return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), None, upper)
         last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
-        found = induct(model, average, H, gamma, seen=self._seen, last=last)
-        value = float(model.initial @ found.V[0]) + base
+        found = self._induct(scoring, seen=self._seen, last=last)
+        value = float(model.initial @ found.V[0])
         if highest <= value + scoring.error:  # then the optimum of the empirical model makes no difference
             return bounded(found.policy, found.V, highest)
-        optimum = induct(model, average, H, gamma)
-        upper = min(highest, float(model.initial @ optimum.V[0]) + base + scoring.error)
+        optimum = self._induct(scoring)
+        upper = min(highest, float(model.initial @ optimum.V[0]) + scoring.error)
         plan = bounded(found.policy, found.V, upper)
         keeps_promise = plan.regret_bound <= 2 * scoring.error
         return plan if keeps_promise else bounded(optimum.policy, optimum.V, upper)
@@ -267,6 +271,7 @@ class Atlas:
         reward_range: tuple[float, float] | None = None,
         rewards: str | None = None,
         stationary_rewards: bool = False,
+        paid_once: bool = False,
     ) -> Interval:
         """The value of any policy under any reward, with certified bounds.
 
@@ -274,7 +279,7 @@ class Atlas:
         ----------
         policy : array_like
             (H, S) actions, or (H, S, A) probabilities of actions.
-        reward, reward_range, rewards, stationary_rewards
+        reward, reward_range, rewards, stationary_rewards, paid_once
             As in `plan`.
 
         Returns
@@ -283,12 +288,12 @@ class Atlas:
             All such intervals, for all policies and given rewards, hold at once on the certificate's event (see `Plan`).
             Intervals for `"own"` hold on the event of plans for it.
         """
-        return self._evaluate(policy, scoring_of(self, reward, reward_range, rewards, stationary_rewards))
+        return self._evaluate(policy, scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once))
 
     def _evaluate(self, policy: ArrayLike, scoring: Scoring) -> Interval:
         """The value of a policy for a scoring, with certified bounds."""
         model, setting, average = self._model, self.counts.setting, scoring.pays.average
-        S, N, total = setting.n_states, setting.n_outcomes, float(setting.sigma[-1])
+        S, N = setting.n_states, setting.n_outcomes
         whole = N > S and np.ndim(policy) in (2, 3) and np.shape(policy)[1] == N
         states = as_policy(policy, N if whole else S, setting.n_actions, setting.horizon)
         legal = self.legal(states[:, :S])
@@ -297,12 +302,10 @@ class Atlas:
             if whole
             else extended_to_terminations(self.counts, legal, average, best=False)
         )
-        base_low, base, base_high = (x * total for x in scoring.pays.base)
-        value = float(model.initial @ induct(model, average, setting.horizon, setting.discount, pi).V[0]) + base
+        value = float(model.initial @ self._induct(scoring, pi).V[0])
         value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
-        least, most = (self._robust(r, scoring.delta) for r in (scoring.pays.least, scoring.pays.most))
-        lower = least.of(pi, kernels.robust.LOWER) + base_low - scoring.slack
-        upper = most.of(pi, kernels.robust.UPPER) + base_high + scoring.slack
+        lower = self._robust(scoring, LEAST).of(pi, kernels.robust.LOWER) - scoring.slack
+        upper = self._robust(scoring, MOST).of(pi, kernels.robust.UPPER) + scoring.slack
         lower, upper = max(scoring.lowest, value - scoring.error, lower), min(scoring.highest, value + scoring.error, upper)
         return Interval(lower, value, max(lower, upper))
 
@@ -316,6 +319,9 @@ class Atlas:
         width: float | None = None,
         reward: Reward = None,
         reward_range: tuple[float, float] | None = None,
+        rewards: str | None = None,
+        stationary_rewards: bool = False,
+        paid_once: bool = False,
         against: Plan | ArrayLike | None = None,
         also: Mapping[str, Reward] | None = None,
         delta: float | None = None,
@@ -338,7 +344,7 @@ class Atlas:
         episodes, max_seconds, width : optional
             When to stop: after so many episodes, so many seconds, or when the interval by playing is that narrow; whichever comes
             first. The interval holds at all times at once, so you may also stop with Ctrl-C.
-        reward, reward_range : optional
+        reward, reward_range, rewards, stationary_rewards, paid_once : optional
             By which reward to score the episodes, as in `plan`; that of the plan unless it is given.
         against : Plan or array_like of int, (H, S), optional
             Another plan. The result is then the value of `plan` minus that of `against`, under the same reward: both are played
@@ -367,7 +373,8 @@ class Atlas:
 
         return verify(
             self, plan, env, episodes=episodes, max_seconds=max_seconds, width=width, reward=reward, reward_range=reward_range,
-            against=against, also=also, delta=delta, attempt=attempt, seed=seed, progress=progress, adapter=adapter,
+            known=(rewards, stationary_rewards, paid_once), against=against, also=also, delta=delta, attempt=attempt, seed=seed,
+            progress=progress, adapter=adapter,
         )  # fmt: skip
 
     @cached_property
@@ -380,12 +387,24 @@ class Atlas:
         """KL radii that were computed already, by delta and by whether the event covers the last step."""
         return {}
 
-    def _robust(self, reward: np.ndarray | ArrivalReward, delta: float) -> Robust:
-        """Robust planning for a reward over the KL balls that all contain their distributions with probability 1 - delta."""
-        bound, key = self.certificate.bound, (delta, isinstance(reward, ArrivalReward))
+    def _robust(self, scoring: Scoring, which: int) -> Robust:
+        """Robust planning for the lower (`LEAST`) or upper (`MOST`) bound of a reward, over the balls for its delta."""
+        reward, bound = scoring.pays[:3][which], self.certificate.bound
+        key = scoring.delta, isinstance(reward, ArrivalReward)
         if key not in self._radii:
             self._radii[key] = bound.kl_radii(self.counts, *key)
-        return Robust(self.counts, self._radii[key], bound.most_successors(self.counts.setting), reward)
+        most = bound.most_successors(self.counts.setting)
+        return Robust(self.counts, self._radii[key], most, reward, scoring.pays.base[which], scoring.ends)
+
+    def _induct(
+        self, scoring: Scoring, policy: np.ndarray | None = None, seen: np.ndarray | None = None, last: bool = True
+    ) -> Values:
+        """Backward induction for a reward in the empirical model; arguments as for `planning.induct`."""
+        setting, pays = self.counts.setting, scoring.pays
+        beyond = pays.base[AVERAGE] * setting.sigma[::-1]  # what the constant of the reward adds up to from each step on
+        limits = None if scoring.ends == (-inf, inf) else (scoring.ends[0] - beyond[:-1], scoring.ends[1] - beyond[:-1])
+        found = induct(self._model, pays.average, setting.horizon, setting.discount, policy, seen, last, limits)
+        return found._replace(V=found.V + beyond[:, None])
 
     def __or__(self, other: Atlas) -> Atlas:
         """Both atlases merged; see `merge`."""

@@ -54,6 +54,7 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         "recorded": atlas.recorded,
         "added": atlas.counts.runs,
         "pooled": atlas.paid is not None and atlas.paid.pooled,
+        "paid_again": None if atlas.paid is None else atlas.paid.paid_again,
         "progress": progress,
     }
     if not atlas.numbering.is_plain:
@@ -125,7 +126,8 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
             raise ValueError("its certificate does not follow from its counts and its reward.")
         paid = None
         if "paid.keys" in arrays:
-            paid = ObservedRewards.from_arrays(arrays["paid.keys"], arrays["paid.values"], setting, bool(about["pooled"]))
+            told = bool(about["pooled"]), about.get("paid_again")  # earlier versions did not tell the second
+            paid = ObservedRewards.from_arrays(arrays["paid.keys"], arrays["paid.values"], setting, *told)
         elif set(PAID) <= set(columns):
             paid = ObservedRewards.from_columns(columns, pooled=setting.stationary)
         if paid is not None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..planning import Values, induct
+from ..planning import Values
 from ..playing.rollouts import legal_action, rollouts
 from ..setting import whole_number
 from ..words import confidence_level, interval
-from .scoring import Scoring, earnings
+from .scoring import LEAST, MOST, Scoring, earnings
 
 if TYPE_CHECKING:
     from .atlas import Atlas
@@ -117,12 +117,12 @@ class Plan:
     @cached_property
     def V(self) -> np.ndarray:
         """The value of the policy from each step and state in the empirical model, (H + 1, S); the last row is 0."""
-        return self._from_there(self._values.V, self.scoring.pays.base[1])
+        return self._values.V[:, : self.policy.shape[1]]
 
     @cached_property
     def _values(self) -> Values:
-        """The values of the policy in the empirical model, for all outcomes, without what is paid at every step in any case."""
-        return induct(*self._model, self._extended)
+        """The values of the policy in the empirical model, for all outcomes."""
+        return self.atlas._induct(self.scoring, self._extended)
 
     @cached_property
     def indifferent(self) -> np.ndarray:
@@ -135,33 +135,23 @@ class Plan:
     @cached_property
     def lower_V(self) -> np.ndarray:
         """A lower bound on the true value of the policy from each step and state, (H + 1, S)."""
-        robust = self.atlas._robust(self.scoring.pays.least, self.scoring.delta)
-        low = self._from_there(robust.state_values(kernels.robust.LOWER, self._extended), self.scoring.pays.base[0])
-        return np.maximum(low - self.scoring.slack, self._left * self.reward_range[0] - self.scoring.slack)
+        low = self.atlas._robust(self.scoring, LEAST).state_values(kernels.robust.LOWER, self._extended)
+        return np.maximum(low[:, : self.policy.shape[1]], self._left * self.reward_range[0]) - self.scoring.slack
 
     @cached_property
     def upper_V(self) -> np.ndarray:
         """An upper bound on the true optimal value from each step and state, (H + 1, S).
 
         Together: on the event of the plan, lower_V <= true value of the policy <= true optimal value <= upper_V in all steps and
-        states at once.
+        states at once; with `paid_once`, in those that can be reached.
         """
-        robust = self.atlas._robust(self.scoring.pays.most, self.scoring.delta)
-        high = self._from_there(robust.state_values(kernels.robust.UPPER), self.scoring.pays.base[2])
-        return np.minimum(high + self.scoring.slack, self._left * self.reward_range[1] + self.scoring.slack)
-
-    @property
-    def _model(self) -> tuple[Any, Any, int, float]:
-        setting = self.atlas.counts.setting
-        return self.atlas._model, self.scoring.pays.average, setting.horizon, setting.discount
+        high = self.atlas._robust(self.scoring, MOST).state_values(kernels.robust.UPPER)
+        return np.minimum(high[:, : self.policy.shape[1]], self._left * self.reward_range[1]) + self.scoring.slack
 
     @property
     def _left(self) -> np.ndarray:
         """The largest sum of discounted weights from each step on, (H + 1, 1)."""
         return self.atlas.counts.setting.sigma[::-1, None]
-
-    def _from_there(self, V: np.ndarray, base: float) -> np.ndarray:
-        return V[:, : self.policy.shape[1]] + base * self._left
 
     @cached_property
     def _extended(self) -> np.ndarray:

@@ -73,13 +73,16 @@ class Recording(NamedTuple):
 
     def check_paid(self, paid: ObservedRewards, setting: Setting) -> None:
         """Raises if these observed rewards are not those of the recorded episodes."""
-        again = ObservedRewards()
-        for b, n in enumerate(self.lengths.tolist()):
-            for h in range(n):
-                s, a, s_next = int(self.states[b, h]), int(self.actions[b, h]), int(self.states[b, h + 1])
-                again.add(0 if paid.pooled else h, s, a, s_next, float(self.rewards[b, h]))
+        again = ObservedRewards(paid.pooled)
+        rows = zip(self.states.tolist(), self.actions.tolist(), self.rewards.tolist(), self.lengths.tolist(), strict=True)
+        for states, actions, rewards, n in rows:
+            again.add_episode(states[: n + 1], actions[:n], rewards[:n])
         mine, theirs = again._table, paid._table
-        if mine.keys() != theirs.keys() or any(not np.allclose(mine[key], theirs[key], rtol=1e-9, atol=1e-12) for key in mine):
+        if (
+            paid.paid_again not in (None, again.paid_again)
+            or mine.keys() != theirs.keys()
+            or any(not np.allclose(mine[key], theirs[key], rtol=1e-9, atol=1e-12) for key in mine)
+        ):
             raise ValueError("its observed rewards do not match its recording.")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..rewards.observed import RewardBounds
+from ..rewards.observed import ObservedRewards, RewardBounds
 from ..setting import boolean, shown
 from ..words import exact
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from .atlas import Atlas
 
+LEAST, AVERAGE, MOST = 0, 1, 2  # positions in `RewardBounds`
 OWN = "own"  # stands for the environment's own reward, as it was observed
 REWARDS = ("random", "deterministic")  # what may be assumed about the environment's own reward
+PAID_ONCE = "at most one reward of an episode is not zero"  # an assumption that is printed
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,8 @@ class Scoring:
         Whether it is the environment's own reward.
     assumed : tuple of str
         What is assumed of the reward.
+    ends : (float, float)
+        Between which the value from every step and state that can be reached is known to lie (`paid_once`).
     with_delta : callable
         The same reward for intervals that fail with another probability.
     """
@@ -58,6 +62,7 @@ class Scoring:
     delta: float
     own: bool = False
     assumed: tuple[str, ...] = ()
+    ends: tuple[float, float] = (-inf, inf)
     with_delta: Callable[[float], Scoring] = field(repr=False, default=None)  # type: ignore[assignment]
 
     def earned(self, states: np.ndarray, actions: np.ndarray, paid: np.ndarray, discount: float) -> np.ndarray:
@@ -84,7 +89,7 @@ class Scoring:
 
     def pays_as(self, other: Scoring) -> bool:
         """Whether both are the same reward."""
-        if self.own != other.own or self.pays.base != other.pays.base:
+        if (self.own, self.ends, self.pays.base) != (other.own, other.ends, other.pays.base):
             return False
         for mine, theirs in zip(self.pays[:3], other.pays[:3], strict=True):
             if type(mine) is not type(theirs):
@@ -108,6 +113,7 @@ def scoring_of(
     reward_range: tuple[float, float] | None = None,
     rewards: str | None = None,
     stationary_rewards: bool = False,
+    paid_once: bool = False,
     delta: float | None = None,
 ) -> Scoring:
     """The scoring of a reward of any form, or of `"own"`. Arguments as for `Atlas.plan`.
@@ -115,12 +121,16 @@ def scoring_of(
     `delta` is the probability with which intervals may fail, that of the certificate unless it is given.
     """
     if isinstance(reward, str) and reward == OWN:
-        known = "random" if rewards is None else rewards, boolean(stationary_rewards, "stationary_rewards")
+        known = (
+            "random" if rewards is None else rewards,
+            boolean(stationary_rewards, "stationary_rewards"),
+            boolean(paid_once, "paid_once"),
+        )
         scoring = _own(atlas, reward_range, *known, delta)
         return replace(scoring, with_delta=lambda delta: _own(atlas, reward_range, *known, delta))
-    if rewards is not None or stationary_rewards:
+    if rewards is not None or stationary_rewards or paid_once:
         raise ValueError(
-            "rewards and stationary_rewards are only for the reward 'own': leave them out for a reward that you give."
+            "rewards, stationary_rewards and paid_once are for the reward 'own': leave them out for a reward that you give."
         )
     scoring = _given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta)
     # Balls of another probability are not those of the certificate, so that its error bound does not apply.
@@ -149,7 +159,12 @@ def _given(atlas: Atlas, reward: Reward, reward_range: tuple[float, float], delt
 
 
 def _own(
-    atlas: Atlas, reward_range: tuple[float, float] | None, rewards: str, stationary_rewards: bool, delta: float | None
+    atlas: Atlas,
+    reward_range: tuple[float, float] | None,
+    rewards: str,
+    stationary_rewards: bool,
+    paid_once: bool,
+    delta: float | None,
 ) -> Scoring:
     """The scoring of the reward that the environment itself paid."""
     paid, setting = atlas.paid, atlas.counts.setting
@@ -198,8 +213,24 @@ def _own(
     total = float(setting.sigma[-1])
     slack = 1e-12 * total * max(abs(low), abs(high))
     share = delta / 2 if rewards == "random" else delta
-    lowest, highest = low * total - slack, high * total + slack
-    return Scoring(pays, (low, high), lowest, highest, slack, inf, share, True, tuple(assumed))
+    lowest, highest, ends = low * total - slack, high * total + slack, (-inf, inf)
+    if paid_once:
+        check_paid_once(paid)
+        assumed.append(PAID_ONCE)
+        lowest, highest = ends = (min(0.0, low), max(0.0, high))
+    return Scoring(pays, (low, high), lowest, highest, slack, inf, share, True, tuple(assumed), ends)
+
+
+def check_paid_once(paid: ObservedRewards) -> None:
+    """Raises if an episode paid more than one reward, or if that is not known."""
+    if paid.paid_again is None:
+        raise ValueError(
+            "paid_once is True, but this atlas does not know which rewards were paid in the same episode, as it was made by an "
+            "earlier version: explore again, or leave it out."
+        )
+    if paid.paid_again:
+        episodes = "1 episode" if paid.paid_again == 1 else f"{paid.paid_again:,} episodes"
+        raise ValueError(f"paid_once is True, but {episodes} paid more than one reward that is not zero: leave it out.")
 
 
 def checked_range(reward_range: Any) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from ..playing.rollouts import rollouts
 from ..setting import positive, probability, shown, whole_number
 from ..words import Countdown, confidence_level, interval
 from .plan import Interval, Plan
-from .scoring import Scoring, scoring_of
+from .scoring import MOST, PAID_ONCE, Scoring, scoring_of
 
 if TYPE_CHECKING:
     from .atlas import Atlas
@@ -85,6 +85,7 @@ def verify(
     width: float | None,
     reward: Any,
     reward_range: tuple[float, float] | None,
+    known: tuple[str | None, bool, bool],
     against: Any,
     also: Mapping[str, Any] | None,
     delta: float | None,
@@ -102,7 +103,7 @@ def verify(
     seconds = None if max_seconds is None else positive(max_seconds, "max_seconds")
     narrow = None if width is None else positive(width, "width")
     delta = atlas.certificate.delta if delta is None else probability(delta, "delta")
-    scoring = _scoring(atlas, plan, reward, reward_range, delta / 2)
+    scoring = _scoring(atlas, plan, reward, reward_range, known, delta / 2)
     others = {str(name): scoring_of(atlas, extra, scoring.reward_range, delta=delta / 2) for name, extra in (also or {}).items()}
     share = delta / 2 / (1 + len(others))
     if attempt is not None:
@@ -164,14 +165,23 @@ def verify(
     return first
 
 
-def _scoring(atlas: Atlas, plan: Any, reward: Any, reward_range: tuple[float, float] | None, delta: float) -> Scoring:
-    """The reward by which episodes are scored: that of the plan, unless another one is given."""
+def _scoring(
+    atlas: Atlas,
+    plan: Any,
+    reward: Any,
+    reward_range: tuple[float, float] | None,
+    known: tuple[str | None, bool, bool],
+    delta: float,
+) -> Scoring:
+    """The reward by which episodes are scored: that of the plan, unless another one is given with what is known of it."""
     if reward is not None:
-        return scoring_of(atlas, reward, reward_range, delta=delta)
+        return scoring_of(atlas, reward, reward_range, *known, delta=delta)
     if not isinstance(plan, Plan):
         raise ValueError("reward is missing: a policy that is not a plan has none of its own.")
-    if reward_range is not None:
-        raise ValueError("reward_range is given without a reward: the plan has its own.")
+    names = ("reward_range", "rewards", "stationary_rewards", "paid_once")
+    given = next((name for name, value in zip(names, (reward_range, *known), strict=True) if value), None)
+    if given is not None:
+        raise ValueError(f"{given} is given without a reward: the plan has its own.")
     return plan.scoring.with_delta(delta)
 
 
@@ -191,6 +201,8 @@ def _earned(scoring: Scoring, batch: Any, discount: float) -> np.ndarray:
     if scoring.own and not (low <= batch.paid.min() and batch.paid.max() <= high):
         wrong = batch.paid[(batch.paid < low) | (batch.paid > high)][0]
         raise ValueError(f"the environment paid {wrong:g}, outside reward_range, which is {shown(scoring.reward_range)}.")
+    if PAID_ONCE in scoring.assumed and (np.count_nonzero(batch.paid, axis=1) > 1).any():
+        raise ValueError("paid_once is True, but an episode paid more than one reward that is not zero: leave it out.")
     return scoring.earned(batch.states, batch.actions, batch.paid, discount)
 
 
@@ -206,6 +218,4 @@ def _played(x: np.ndarray, scoring: Scoring, delta: float, difference: bool) -> 
 
 def _optimum(atlas: Atlas, scoring: Scoring) -> float:
     """An upper bound on the optimal value, on the event of the scoring."""
-    robust, total = atlas._robust(scoring.pays.most, scoring.delta), float(atlas.counts.setting.sigma[-1])
-    best = robust.best(kernels.robust.UPPER)[1] + scoring.pays.base[2] * total + scoring.slack
-    return min(scoring.highest, best)
+    return min(scoring.highest, atlas._robust(scoring, MOST).best(kernels.robust.UPPER)[1] + scoring.slack)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import fsum
+from math import fsum, inf
 
 import numpy as np
 
@@ -18,7 +18,15 @@ class Robust:
     the smallest and the largest value over these models enclose the true value (`docs/theory.md`, 6).
     """
 
-    def __init__(self, counts: Counts, radii: np.ndarray, most: int, reward: np.ndarray | ArrivalReward) -> None:
+    def __init__(
+        self,
+        counts: Counts,
+        radii: np.ndarray,
+        most: int,
+        reward: np.ndarray | ArrivalReward,
+        base: float = 0.0,
+        ends: tuple[float, float] = (-inf, inf),
+    ) -> None:
         """Prepares robust planning.
 
         Parameters
@@ -29,31 +37,39 @@ class Robust:
         most : int
             The largest possible number of successors of a state-action pair, `Bound.most_successors`.
         reward : ndarray, (H, n_outcomes, A), or ArrivalReward
+        base : float, default 0
+            A constant that is added to the reward at every step.
+        ends : (float, float)
+            Between which the value from every step and state that can be reached is known to lie: values are cut off there.
         """
         self.radii, self.most = radii, most
         self.setting, self.table = counts.setting, counts.table
+        self.beyond = base * counts.setting.sigma[::-1]  # what `base` adds up to from each step on, (H + 1,)
+        self.limits = ends[0] - self.beyond[:-1], ends[1] - self.beyond[:-1]
         setting = counts.setting
         if isinstance(reward, ArrivalReward):
-            base = np.zeros((setting.horizon, setting.n_outcomes, setting.n_actions))
-            self.reward = base, reward.pointer, reward.target, reward.pay
+            nothing = np.zeros((setting.horizon, setting.n_outcomes, setting.n_actions))
+            self.reward = nothing, reward.pointer, reward.target, reward.pay
         else:  # a copy, because the kernels are compiled for writable arrays
             self.reward = np.array(reward), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
 
     def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Q and V of the best actions or of a policy (`whose`) in the extreme models (`side`)."""
+        """Q and V, without `base`, of the best actions or of a policy (`whose`) in the extreme models (`side`)."""
         A, discount = self.setting.n_actions, self.setting.discount
-        return kernels.robust.values(self.table, A, self.radii, self.most, *self.reward, discount, side, whose, policy)
+        return kernels.robust.values(
+            self.table, A, self.radii, self.most, *self.reward, discount, side, whose, policy, *self.limits
+        )
 
     def _start(self, V: np.ndarray, side: float) -> float:
         """The extreme value from the start, from the values of all steps and outcomes."""
         setting = self.setting
         if setting.estimates_start:
-            return float(kernels.robust.start(self.table, self.radii, V[0, : setting.n_states], side))
+            return float(kernels.robust.start(self.table, self.radii, V[0, : setting.n_states], side)) + float(self.beyond[0])
         states, p = setting.starts
-        return fsum(p * V[0, states])
+        return fsum(p * V[0, states]) + float(self.beyond[0])
 
     def best(self, side: float) -> tuple[np.ndarray, float]:
-        """Q (H, n_outcomes, A), and the value from the start, of the actions that are best in the extreme models.
+        """Q (H, n_outcomes, A), without `base`, and the value from the start, of the actions that are best in the extreme models.
 
         `side` is `kernels.robust.UPPER` for the largest values over the models, or `LOWER` for the smallest.
         """
@@ -62,12 +78,15 @@ class Robust:
 
     def of(self, policy: np.ndarray, side: float) -> float:
         """The largest (`UPPER`) or smallest (`LOWER`) value over the models of a policy, (H, S) or (H, S, A)."""
-        return self._start(self.state_values(side, policy), side)
+        return self._start(self._of(side, policy), side)
 
     def state_values(self, side: float, policy: np.ndarray | None = None) -> np.ndarray:
         """The extreme value from each step and outcome, (H+1, n_outcomes), of a policy or, without one, of the best actions."""
-        if policy is None:
-            return self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))[1]
+        V = self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))[1] if policy is None else self._of(side, policy)
+        return V + self.beyond[:, None]
+
+    def _of(self, side: float, policy: np.ndarray) -> np.ndarray:
+        """V of a policy in the extreme models, without `base`."""
         if policy.ndim == 2:
             policy = (policy[..., None] == np.arange(self.setting.n_actions)).astype(float)
         return self._values(side, kernels.robust.GIVEN, np.ascontiguousarray(policy))[1]

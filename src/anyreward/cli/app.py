@@ -84,6 +84,9 @@ OwnRewards = Annotated[
 StationaryRewards = Annotated[
     bool, typer.Option("--stationary-rewards", help="For --reward own: assume that rewards do not depend on the step.")
 ]
+PaidOnce = Annotated[
+    bool, typer.Option("--paid-once", help="For --reward own: assume that at most one reward of an episode is not zero.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no report.")]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers. Runs with the same seed are identical.")]

@@ -12,6 +12,7 @@ from .app import (
     AsJson,
     AtlasFile,
     OwnRewards,
+    PaidOnce,
     RewardOf,
     RewardRange,
     StationaryRewards,
@@ -47,6 +48,7 @@ def evaluate(
     reward_range: RewardRange = None,
     rewards: OwnRewards = None,
     stationary_rewards: StationaryRewards = False,
+    paid_once: PaidOnce = False,
     as_json: AsJson = False,
 ) -> None:
     """Bound the value of a policy of your own, for any reward.
@@ -59,7 +61,7 @@ def evaluate(
     from ..atlas.scoring import scoring_of
 
     it = load(atlas)
-    scoring = scoring_of(it, reward, two_numbers(reward_range), rewards, stationary_rewards)
+    scoring = scoring_of(it, reward, two_numbers(reward_range), rewards, stationary_rewards, paid_once)
     found = it._evaluate(read_policy(policy, it), scoring)
     assumptions, delta = it._assumptions(*scoring.assumed), it.certificate.delta
     if as_json:

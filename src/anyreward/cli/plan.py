@@ -13,6 +13,7 @@ from .app import (
     AtlasFile,
     Grid,
     OwnRewards,
+    PaidOnce,
     Quiet,
     RewardOf,
     RewardRange,
@@ -44,6 +45,7 @@ def plan(
     reward_range: RewardRange = None,
     rewards: OwnRewards = None,
     stationary_rewards: StationaryRewards = False,
+    paid_once: PaidOnce = False,
     cautious: Annotated[bool, typer.Option("--cautious", help="Choose the policy whose guaranteed value is largest.")] = False,
     allow_unseen: Annotated[
         bool,
@@ -74,7 +76,7 @@ def plan(
     for path in (out, html, plot):
         if path is not None:
             check_writable(path)
-    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards, allow_unseen)
+    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards, allow_unseen, paid_once)
     if out is not None:
         write_policy(out, it, made.policy)
     if plot is not None:

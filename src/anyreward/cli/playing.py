@@ -15,6 +15,7 @@ from .app import (
     Env,
     EnvArgs,
     OwnRewards,
+    PaidOnce,
     Quiet,
     RewardOf,
     RewardRange,
@@ -52,6 +53,7 @@ def run(
     reward_range: RewardRange = None,
     rewards: OwnRewards = None,
     stationary_rewards: StationaryRewards = False,
+    paid_once: PaidOnce = False,
     cautious: Annotated[bool, typer.Option("--cautious", help="Play the policy whose guaranteed value is largest.")] = False,
     env_arg: EnvArgs = None,
     seed: Seed = 0,
@@ -64,7 +66,7 @@ def run(
     from .. import load
 
     it = load(atlas)
-    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards)
+    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards, paid_once=paid_once)
     world, args = environment(env, env_arg)
     played = made if policy is None else replace(made, policy=read(policy, it))
     earned = played.run(world, episodes, seed=seed, env_args=args)
@@ -102,6 +104,7 @@ def verify(
     reward_range: RewardRange = None,
     rewards: OwnRewards = None,
     stationary_rewards: StationaryRewards = False,
+    paid_once: PaidOnce = False,
     cautious: Annotated[bool, typer.Option("--cautious", help="Verify the policy whose guaranteed value is largest.")] = False,
     delta: Annotated[
         float | None, typer.Option(help="The probability with which the interval may fail. By default that of the atlas.")
@@ -123,7 +126,7 @@ def verify(
     from .. import load
 
     it = load(atlas)
-    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards)
+    made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards, paid_once=paid_once)
     if policy is not None:
         made = replace(made, policy=read(policy, it))
     other = None if against is None else read(against, it)

@@ -233,8 +233,7 @@ class GymnasiumEnvironment:
     def _keep(self) -> None:
         """Takes the last episode into what was paid and recorded, once it has been learnt from: not if it was refused."""
         states, actions, rewards, _ = self._last
-        for h, (s, a, s_next, reward) in enumerate(zip(states, actions, states[1:], rewards, strict=False)):
-            self.paid.add(h, s, a, s_next, reward)
+        self.paid.add_episode(states, actions, rewards)
         if self._record is not None:
             self._record.append(self._last)
 

@@ -63,8 +63,10 @@ def without_pay(f, V, discount, target, begin, end, paid):
 
 
 @allocates
-def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose, policy):
+def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose, policy, floor, ceiling):
     """Q (H, S, A) and V (H+1, S) of the best actions or of a policy (H, S, A), in the extreme models of the balls.
+
+    Values at step h are cut off at floor[h] and ceiling[h].
 
     The reward is `base` (H, S, A) plus, if `pointer` is not empty, a reward on arrival (`rewards.forms.ArrivalReward`). Q is left
     at 0 for actions that the policy never takes.
@@ -96,6 +98,7 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
                     extreme_paid = with_pay(f, extreme, order, sign, target, pay, begin, end, paid)
                 q = base[h, s, a] + ahead(table, A, c, most, min(h, layers - 1), s, a, f, extreme_paid, sign, g)
                 without_pay(f, V[h + 1], discount, target, begin, end, paid)
+                q = min(ceiling[h], max(floor[h], q))
                 Q[h, s, a] = q
                 if whose == GIVEN:
                     total += policy[h, s, a] * q

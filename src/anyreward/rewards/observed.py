@@ -1,7 +1,8 @@
-"""The rewards that an environment paid during exploration, so that its own reward can be planned for (`Atlas.plan_own`)."""
+"""The rewards that an environment paid during exploration, so that its own reward can be planned for: `Atlas.plan("own")`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log
 from typing import Any, NamedTuple
 
@@ -36,14 +37,32 @@ class ObservedRewards:
     ----------
     pooled : bool, default False
         Whether the rewards of all steps were added up, with h = 0. Earlier versions did so in stationary settings.
+
+    Attributes
+    ----------
+    paid_again : int or None
+        The number of episodes in which more than one reward was not zero. None if it is not known: a single payment (`add`) does
+        not tell, nor do files of earlier versions.
     """
 
     def __init__(self, pooled: bool = False) -> None:
         self.pooled = pooled
+        self.paid_again: int | None = 0
         self._table: dict[tuple[int, int, int, int], list[float]] = {}
 
+    def add_episode(self, states: Sequence[int], actions: Sequence[int], rewards: Sequence[float]) -> None:
+        """Records the rewards of an episode of n steps: n + 1 states, n actions and n finite numbers."""
+        for h, (s, a, s_next, reward) in enumerate(zip(states, actions, states[1:], rewards, strict=False)):
+            self._add(0 if self.pooled else h, s, a, s_next, reward)
+        if self.paid_again is not None:
+            self.paid_again += sum(reward != 0.0 for reward in rewards) > 1
+
     def add(self, h: int, s: int, a: int, s_next: int, reward: float) -> None:
-        """Records one observed reward, a finite number."""
+        """Records one observed reward, a finite number, of which it is not known to which episode it belongs."""
+        self.paid_again = None
+        self._add(h, s, a, s_next, reward)
+
+    def _add(self, h: int, s: int, a: int, s_next: int, reward: float) -> None:
         entry = self._table.get((h, s, a, s_next))
         if entry is None:
             self._table[h, s, a, s_next] = [1, reward, reward, reward]
@@ -186,14 +205,18 @@ class ObservedRewards:
         return {"keys": keys, "values": np.array(list(self._table.values()), dtype=float).reshape(-1, 4)}
 
     @classmethod
-    def from_arrays(cls, keys: np.ndarray, values: np.ndarray, setting: Setting, pooled: bool = False) -> ObservedRewards:
+    def from_arrays(
+        cls, keys: np.ndarray, values: np.ndarray, setting: Setting, pooled: bool = False, paid_again: int | None = None
+    ) -> ObservedRewards:
         """The observed rewards that `arrays` returned. Arrays that cannot be such are refused."""
         S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
         keys = checked_array(keys, np.int64, (None, 4), DAMAGED, 0, np.array([H, S, A, S]) - 1)
         values = checked_array(values, float, keys.shape, DAMAGED)
         if len(np.unique(keys, axis=0)) < len(keys):
             raise ValueError(f"{DAMAGED} damaged.")
-        return cls._checked(keys, values, pooled)
+        if paid_again is not None and (type(paid_again) is not int or paid_again < 0):
+            raise ValueError(f"{DAMAGED} damaged.")
+        return cls._checked(keys, values, pooled, paid_again)
 
     @classmethod
     def from_columns(cls, columns: dict[str, Any], pooled: bool = False) -> ObservedRewards:
@@ -205,7 +228,9 @@ class ObservedRewards:
         return cls._checked(keys[keys[:, 0] >= 0], values[keys[:, 0] >= 0], pooled)
 
     @classmethod
-    def _checked(cls, keys: np.ndarray, values: np.ndarray, pooled: bool = False) -> ObservedRewards:
+    def _checked(
+        cls, keys: np.ndarray, values: np.ndarray, pooled: bool = False, paid_again: int | None = None
+    ) -> ObservedRewards:
         """Observed rewards from keys (M, 4) and values (M, 4). Raises if the values of a row contradict each other."""
         times, paid, least, most = values.T
         right = np.isfinite(values).all() and (times >= 0).all() and (times == np.floor(times)).all() and (least <= most).all()
@@ -213,13 +238,14 @@ class ObservedRewards:
         if not right or ((paid < least * times - slack) | (paid > most * times + slack))[times > 0].any():
             raise ValueError(f"{DAMAGED} damaged.")
         self = cls(pooled)
+        self.paid_again = paid_again
         for key, entry in zip(keys.tolist(), values.tolist(), strict=True):
             if entry[0] > 0:
                 self._table[tuple(key)] = entry
         return self
 
     def check(self, counts: dict[str, np.ndarray], pooled: bool, stays: np.ndarray) -> None:
-        """Raises if there are more rewards than transitions, or rewards after a termination.
+        """Raises if there are more rewards than transitions, rewards after a termination, or more than `paid_again` allows.
 
         Parameters
         ----------
@@ -244,6 +270,13 @@ class ObservedRewards:
             paid[where] = paid.get(where, 0.0) + entry[0]
         if any(times > happened.get(where, 0) for where, times in paid.items()):
             raise ValueError("its observed rewards do not match its counts.")
+        if self.paid_again is not None:
+            # An episode pays at most once, or H times if it paid again, so not every count of payments that are not zero fits.
+            episodes = int(counts["count"][counts["h"] < 0].sum())
+            steps = 1 + max((key[0] for key in self._table), default=0)
+            sure = sum(entry[0] for entry in self._table.values() if entry[2] > 0 or entry[3] < 0)
+            if self.paid_again > episodes or (not self.pooled and sure > episodes + self.paid_again * (steps - 1)):
+                raise ValueError("its observed rewards do not match its counts.")
 
     def _merge(self, key: tuple[int, int, int, int], entry: list[float]) -> None:
         """Adds an entry (number, sum, smallest, largest) to that of a transition."""
@@ -254,13 +287,17 @@ class ObservedRewards:
     def __add__(self, other: ObservedRewards) -> ObservedRewards:
         """The observed rewards of both; pooled over the steps if one of them is."""
         total = ObservedRewards(self.pooled or other.pooled)
+        again = self.paid_again, other.paid_again
+        total.paid_again = None if None in again else sum(again)  # type: ignore[arg-type]
         for part in (self, other):
             for (h, *key), entry in part._table.items():
                 total._merge((0 if total.pooled else h, *key), list(entry))  # type: ignore[arg-type]
         return total
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ObservedRewards) and (self.pooled, self._table) == (other.pooled, other._table)
+        if not isinstance(other, ObservedRewards):
+            return NotImplemented
+        return (self.pooled, self.paid_again, self._table) == (other.pooled, other.paid_again, other._table)
 
     __hash__ = None  # type: ignore[assignment]  # it is mutable
 
