@@ -193,6 +193,13 @@ class Setting:
         """Whether the distribution of the initial state is unknown, so that it has to be estimated."""
         return self.initial_state is None and not self.initial
 
+    @property
+    def start_in_words(self) -> str:
+        """What is known about the initial state, as a phrase; empty if it is estimated."""
+        if self.initial:
+            return f"the initial state has the given distribution: {distribution(self.initial)}"
+        return "" if self.initial_state is None else f"every episode starts in state {self.initial_state}"
+
     @cached_property
     def starts(self) -> tuple[np.ndarray, np.ndarray]:
         """The states in which episodes can start, (K,), and their probabilities, (K,); both empty if they are estimated."""
@@ -226,10 +233,8 @@ class Setting:
         said = []
         if self.stationary:
             said.append("the transitions are the same at every step")
-        if self.initial_state is not None:
-            said.append(f"every episode starts in state {self.initial_state}")
-        if self.initial:
-            said.append(f"the initial state has the given distribution: {distribution(self.initial)}")
+        if not self.estimates_start:
+            said.append(self.start_in_words)
         left = self.absorbing_states[:-1] if self.terminal == "end" else self.absorbing_states
         if left:
             said.append(f"never left: {listed('state', left)}")

@@ -315,3 +315,13 @@ def test_a_known_model_has_a_forecast_without_a_time():
     assert text.startswith("Forecast: about ")
     assert "rate" not in text
     assert "low" not in text
+
+
+def test_a_start_that_is_known_is_reported_as_that():
+    """It is not going to be estimated, and the forecast knows it."""
+    law = np.array([0.5, 0.3, 0.2, 0.0])
+    env = Tabular(transitions(), start=law)
+    open_, known = ar.audit(env, 3), ar.audit(env, 3, initial=law)
+    assert "The start will be estimated" in str(open_)
+    assert "Initial state: the initial state has the given distribution: state 0 with probability 0.5" in str(known)
+    assert known.forecast(1.0) < open_.forecast(1.0)

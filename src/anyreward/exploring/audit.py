@@ -72,6 +72,7 @@ class Audit:
     _ended: frozenset[int] = frozenset()
     _transitions: list[tuple[int, int, int, int]] = field(default_factory=list, repr=False)  # h, s, a, next
     _model: TabularMDP | None = field(default=None, repr=False)
+    _start_known: str = field(default="", repr=False)  # what is assumed about the initial state, if anything
     _rate: float | None = field(default=None, repr=False, compare=False)  # random episodes a second
 
     def lines(self) -> list[str]:
@@ -81,7 +82,9 @@ class Audit:
             start = "known" if len(self.starts) == 1 else f"random, one of {len(self.starts):,} states"
             return [*out, f"Initial state: {start}.", "This is a known model: there is nothing to test."]
         out.append(f"Probe: {self.episodes:,} random episodes, which visited {self.states_seen:,} states.")
-        if len(self.starts) == 1:
+        if self._start_known:
+            out.append(f"Initial state: {self._start_known}.")
+        elif len(self.starts) == 1:
             s = next(iter(self.starts))
             out.append(
                 f"Initial state: always state {s} in the probe. The start will be estimated. "
@@ -90,7 +93,7 @@ class Audit:
         else:
             out.append(
                 f"Initial state: random, {len(self.starts):,} different states in the probe. The start will be estimated. "
-                "If you know its distribution, pass initial."
+                "If you know its distribution, pass initial=(probabilities)."
             )
         if self.ended:
             where = f"{self.ends:,} observation{'s' if self.ends > 1 else ''}"
@@ -175,6 +178,8 @@ class Audit:
         from .explore import explore
 
         model, absorbing = (self._model, ()) if self._model is not None else self._stand_in()
+        if self._start_known:
+            options = {"initial": model.initial, **options}
         atlas = explore(
             model, self.horizon, epsilon, delta, max_episodes=10**10, replan="geometric", growth=1.1, progress=False,
             on_interrupt="raise", **{"stationary": self.pooled, "absorbing_states": absorbing, **options},
@@ -390,6 +395,7 @@ def audited_environment(
         warnings=notes,
         _ended=ended,
         _transitions=flat,
+        _start_known=simulator.setting.start_in_words,
         _rate=play.episodes / max(seconds, 1e-9),
     )
     simulator.alarms = report.alarms
