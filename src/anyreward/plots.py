@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
 MAX_GRID_ROWS = 200  # the most rows of a grid in a terminal
-WIDTH = 60  # the number of bars in a terminal
+COLUMNS, WIDTH = 80, 60  # of a terminal, and the number of bars in it
 TEXT_LINES = 8  # the number of states whose actions are shown in a terminal
 FIGURE_LINES = 40  # the number of states whose actions are drawn
 BLUE, GREY = "#1f5fa8", "#888888"
@@ -59,10 +59,11 @@ def visits_text(atlas: Atlas, grid: tuple[int, int] | None = None) -> list[str]:
     list of str
     """
     visits, shape = atlas.counts.state_visits().astype(float), grid_of(atlas, grid)
-    if shape is not None and shape[0] <= MAX_GRID_ROWS and shape[1] <= 2 * WIDTH:
+    if shape is not None and shape[0] <= MAX_GRID_ROWS and shape[1] <= COLUMNS:
         field = visits[: shape[0] * shape[1]].reshape(shape)
         level = np.log1p(field) / max(np.log1p(field.max()), 1e-9)
-        return ["".join(SHADES[int(np.ceil(x * (len(SHADES) - 1)))] * 2 for x in row) for row in level]
+        wide = 2 if 2 * shape[1] <= COLUMNS else 1
+        return ["".join(SHADES[int(np.ceil(x * (len(SHADES) - 1)))] * wide for x in row) for row in level]
     size = -(-len(visits) // WIDTH)
     padded = np.pad(visits, (0, -len(visits) % size))
     bars = padded.reshape(-1, size).max(axis=1)
@@ -89,8 +90,11 @@ def plan_text(plan: Plan, grid: tuple[int, int] | None = None) -> list[str]:
     if shape is not None and shape[0] <= MAX_GRID_ROWS:
         cells = [text for text, _ in outline.cells(plan, shape[0] * shape[1])]
         wide = max(map(len, cells))
-        rows = [" ".join(sign.rjust(wide) for sign in cells[r * shape[1] : (r + 1) * shape[1]]) for r in range(shape[0])]
-        return ["what it does in each cell, at the step at which it is most likely to be there:", *rows]
+        gap = " " if shape[1] * (wide + 1) <= COLUMNS + 1 else ""
+        if shape[1] * (wide + len(gap)) <= COLUMNS + len(gap) and (gap or wide == 1):
+            rows = [cells[r * shape[1] : (r + 1) * shape[1]] for r in range(shape[0])]
+            said = "what it does in each cell, at the step at which it is most likely to be there:"
+            return [said, *(gap.join(sign.rjust(wide) for sign in row) for row in rows)]
     what = outline.Outline(plan)
     shown = [
         f"{atlas.state_name(line.state)}: " + ", ".join(_stretch_text(plan, line, stretch) for stretch in line.stretches)

@@ -54,6 +54,7 @@ def test_the_demo_shows_intervals_around_the_truth_and_draws_a_picture(tmp_path)
     """Every row has lower <= value of the plan <= optimum <= upper; the paper needs more than 500 times as many episodes."""
     output = run(tmp_path, "demo", "--out", "demo.png").stdout
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if line.startswith("│")]
+    assert max(len(line) for line in output.splitlines() if line.startswith(("│", "┏", "└"))) <= 80
     assert len(cells) == 6
     for _, *numbers in cells:
         lower, upper, width, optimum, value = map(float, numbers)

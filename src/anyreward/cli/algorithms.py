@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+import textwrap
 
-from ..words import console, is_terminal
-from .app import AsJson, app, examples, report_errors, say_json
+from .app import AsJson, app, examples, report_errors, say, say_json
+
+WIDTH = 80  # columns of a terminal
 
 
 @app.command(epilog=examples("anyreward algorithms"))
@@ -21,9 +22,7 @@ def algorithms(as_json: AsJson = False) -> None:
     if as_json:
         say_json(facts)
         return
-    from rich.table import Table
-
-    table = Table("name", "goal", "guarantee", "status", "reference")
     for fact in facts:
-        table.add_row(*fact.values())
-    console(width=None if is_terminal(sys.stdout) else 150).print(table)
+        say(f"{fact['name']}: {fact['goal']}, {fact['status']}")
+        for text in (fact["guarantee"], fact["reference"]):
+            say(*textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False))

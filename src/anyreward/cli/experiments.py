@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -87,8 +87,9 @@ def compare(
     For each algorithm: the error of planning for the model's reward and for 20 others, the states that it visited, its speed,
     what its own theorem guarantees, and what our certificate says about its counts.
     """
+    from rich import box
     from rich.progress import Progress
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from .. import envs
     from .._files import check_writable
@@ -121,15 +122,32 @@ def compare(
             ]
         )
         return
-    result = Table(*rows[0])
-    for row in rows:
-        result.add_row(*("–" if value is None else str(value) for value in row.values()))
-    console(width=None if is_terminal(sys.stdout) else 190).print(result)
+    out_to = console()
+    for columns in (("error", "beats", "worst error", "beats there"), ("goal", "states", "transitions/s", "own ε", "our ε")):
+        heads = Column("algorithm", overflow="fold"), *(Column(column, no_wrap=True) for column in columns)
+        result = Table(*heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        for row in rows:
+            result.add_row(verbatim(row["algorithm"]), *(in_short(row[column]) for column in columns))
+        out_to.print(result)
+        say("")
     if not quiet:
         say("Numbers are means over the runs, with approximate 95% intervals (bootstrap).")
-        say("error: |V̂* − V*| for the model's reward; worst error: the largest of those for 20 other rewards.")
-        say("beats: how many other algorithms have a larger error, by a permutation test at the level 5% for all pairs at once.")
+        say("error: |V̂* − V*| for the model's reward; worst error: the largest of those for", "20 other rewards.")
+        say(
+            "beats: how many other algorithms have a larger error, by a permutation test at",
+            "the level 5% for all pairs at once.",
+        )
         say(f"drawn in {out}", *([f"every run in {table}"] if table is not None else []))
+
+
+def in_short(value: Any) -> str:
+    """A cell of the table of `compare`: a mean with its interval, if they differ; large numbers without."""
+    if not hasattr(value, "mean"):
+        return "–" if value is None else str(value)
+    mean, low, high = (f"{x:.3g}" for x in (value.mean, value.low, value.high))
+    if value.mean >= 1e4:
+        return f"{float(mean):,.0f}"
+    return mean if low == mean == high else f"{mean} [{low}, {high}]"
 
 
 @app.command(
