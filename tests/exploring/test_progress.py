@@ -127,7 +127,7 @@ def test_where_there_is_no_terminal_lines_come_at_growing_distances(capfd, monke
 
 
 def test_the_rate_is_that_of_playing(monkeypatch):
-    """Time after the last episode, as for saving, does not count."""
+    """Time after the last episode, as for saving, does not count, nor does that of the first ones, if there are more."""
     now = [0.0]
     monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
     with Progress(False, target=1.0, max_episodes=None) as show:
@@ -138,6 +138,9 @@ def test_the_rate_is_that_of_playing(monkeypatch):
         now[0] = 9.0
         show(50, 2.0)
         assert show.rate == 20.0
+        now[0] = 11.0
+        show(85)
+        assert show.rate == (85 - 50) / (11.0 - 2.0)
 
 
 def test_a_short_exploration_has_one_line(capfd):

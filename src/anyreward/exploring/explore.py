@@ -24,7 +24,7 @@ from ..environments.tabular import TabularEnvironment
 from ..playing.opening import ADAPTER, as_model
 from ..rewards.forms import Reward
 from ..setting import positive, probability, real_number, shown, whole_number
-from ..words import console
+from ..words import console, worded
 from .audit import audit, audited_environment
 from .checkpoint import Checkpoint, call_of
 from .progress import Progress, is_shown
@@ -223,7 +223,7 @@ def explore(
             screen = console(stderr=True)
             with suppress(Exception):  # advice is not worth the loss of what was explored
                 for line in outlook(atlas, show.rate, p_stationary):
-                    screen.print(line, style="dim", soft_wrap=not screen.is_terminal)
+                    screen.print(worded(line), style="dim", soft_wrap=not screen.is_terminal)
         return atlas
 
 

@@ -51,6 +51,7 @@ class Progress:
         self._start = self._now = self._played_at = self._shown_at = time.monotonic()
         self._gap = PATIENCE
         self._begin, self._episodes, self._epsilon = 0, 0, inf
+        self._first = 0, inf  # episodes and time when the first ones had been played
         self._history: list[tuple[int, float]] = []
         self._display: Any = None
         self._lines = False  # whether lines are shown, since there is no terminal
@@ -65,12 +66,15 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Episodes a second, of those that were played since the beginning."""
-        return (self._episodes - self._begin) / max(self._played_at - self._start, 1e-9)
+        """Episodes a second, without the first ones, for which code may have had to be compiled, if there are more."""
+        begin, start = self._first if self._played_at > self._first[1] else (self._begin, self._start)
+        return (self._episodes - begin) / max(self._played_at - start, 1e-9)
 
     def __call__(self, episodes: int, epsilon: float | None = None) -> None:
         self._now = time.monotonic()
         if episodes > self._episodes:
+            if self._episodes == self._begin:
+                self._first = episodes, self._now
             self._episodes, self._played_at = episodes, self._now
         if epsilon is not None:
             self._epsilon = epsilon

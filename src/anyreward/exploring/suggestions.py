@@ -40,7 +40,6 @@ class Suggestion:
     """An assumption that would make a certificate smaller, if it is known to be true. `str` says so in a sentence."""
 
     arguments: dict[str, Any]  # of `explore`
-    option: str  # of the command line
     known: str  # what has to be known
     instead: float  # the epsilon without it
     epsilon: float | None = None  # of the same counts, had it been assumed; None if they would say nothing, or do not tell
@@ -51,7 +50,7 @@ class Suggestion:
         return ", ".join(f"{name}={value}" for name, value in self.arguments.items())
 
     def __str__(self) -> str:
-        told = f"If you know that {self.known}, pass {self.argument} ({self.option})"
+        told = f"If you know that {self.known}, pass {self.argument}"
         if self.epsilon is None:
             return f"{told}: fewer episodes would be needed."
         return f"{told}: as many episodes would give about epsilon {self.epsilon:.3g} instead of {self.instead:.3g}."
@@ -74,19 +73,19 @@ def suggestions(atlas: Atlas, stationary: float = 1.0) -> list[Suggestion]:
     found = []
     if not setting.stationary and setting.horizon > 1 and tried and alike:
         known = "the transitions do not depend on the step"
-        found.append(Suggestion({"stationary": True}, "--stationary", known, now))
+        found.append(Suggestion({"stationary": True}, known, now))
     if setting.estimates_start and len(start) == 1:
         s = int(start[0])
         known = f"every episode starts in state {s}, as all {atlas.episodes:,} did"
-        found.append(Suggestion({"initial_state": s}, f"--initial-state {s}", known, now))
+        found.append(Suggestion({"initial_state": s}, known, now))
     if certificate.options.get("max_successors", 0) is None and tried and most_successors(counts, alike) == 1:
         seen = f"it has looked so: {tried:,} pairs were visited more than once, and always went the same way"
         known = f"it is deterministic ({seen})"
-        found.append(Suggestion({"deterministic": True}, "--deterministic", known, now))
+        found.append(Suggestion({"deterministic": True}, known, now))
     found = [it for one in found if (it := assessed(one, counts, certificate)) is not None]
     if len(found) > 1:
         arguments = {name: value for it in found for name, value in it.arguments.items()}
-        together = Suggestion(arguments, " ".join(it.option for it in found), "all of this is so", now)
+        together = Suggestion(arguments, "all of this is so", now)
         found += [it for it in [assessed(together, counts, certificate)] if it is not None]
     return found
 
