@@ -106,7 +106,7 @@ class Progress:
             return
         self._display = Display(
             TextColumn("exploring"),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=10),
             TextColumn("{task.fields[episodes]:,} episodes {task.fields[rate]:,.0f}/s"),
             TextColumn("ε {task.fields[epsilon]}"),
             TimeElapsedColumn(),
@@ -135,7 +135,7 @@ class Progress:
 
     def _accuracy(self) -> str:
         """Epsilon as far as it is known, and the target."""
-        nothing = " (says nothing yet)" if self._epsilon >= self._largest else ""
+        nothing = " (says nothing)" if self._epsilon >= self._largest else ""
         return up(self._epsilon) + nothing + (f" → {self._target:.4g}" if self._target is not None else "")
 
     def _ahead(self) -> tuple[float, str]:
