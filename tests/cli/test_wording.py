@@ -113,6 +113,7 @@ def test_the_lists_have_nothing_that_is_not_said_any_more():
         ("plan", "they are only for the reward 'own'.", "they are only for --reward own."),
         ("verify", "none of episodes, max_seconds and width is 1.", "none of --episodes, --max-seconds and --width is 1."),
         ("merge", "pass same_environment=True.", "pass --same-environment."),
+        ("info", "pass stationary=True, initial_state=0: x.", "pass --stationary, --initial-state 0: x."),
         ("audit", "If you know all masks, pass action_masks.", "If you know all masks, pass --action-masks."),
         ("audit", "If it is fixed, pass initial_state=3.", "If it is fixed, pass --initial-state 3."),
     ],

@@ -75,7 +75,7 @@ def info(
             if more is not None
             else f"forecast: none yet for {aim}"
         )
-    lines += (worded(str(each)) for each in suggested)
+    lines += [worded(str(each)) for each in suggested]
     say(*lines, "", "visits per state:", *plots.visits_text(it, shape))
     if plot is not None:
         say(f"drawn in {plot}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 import warnings
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options
 from ..certificates.certificate import fingerprint
 from ..setting import LATER_FIELDS
+from ..words import plain
 
 if TYPE_CHECKING:
     import os
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from ..algorithms import Explorer
     from ..atlas.atlas import Atlas
     from ..environments.base import Environment
+
+log = logging.getLogger(__name__)
 
 
 class Checkpoint:
@@ -60,6 +64,7 @@ class Checkpoint:
         progress = {"call": self.call, "world": environment.state(), "wrong": self.wrong}
         atlas()._write(self.path, progress, explorer.state())
         self._saved_at = time.monotonic()
+        log.debug("saved %d episodes in %s", explorer.episodes, plain(str(self.path)))
         self.seconds = max(self.seconds, 20 * (self._saved_at - begin))
 
     def resume(self, explorer: Explorer, environment: Environment) -> Atlas | None:

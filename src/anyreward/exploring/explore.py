@@ -6,6 +6,7 @@ The loop itself is `run.Run`; files are `checkpoint`, and Ctrl-C is `interrupts`
 from __future__ import annotations
 
 import inspect
+import logging
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -24,7 +25,7 @@ from ..environments.tabular import TabularEnvironment
 from ..playing.opening import ADAPTER, as_model
 from ..rewards.forms import Reward
 from ..setting import positive, probability, real_number, shown, whole_number
-from ..words import console, worded
+from ..words import console, plain, worded
 from .audit import audit, audited_environment
 from .checkpoint import Checkpoint, call_of
 from .progress import Progress, is_shown
@@ -33,6 +34,8 @@ from .suggestions import outlook
 
 if TYPE_CHECKING:
     import os
+
+log = logging.getLogger(__name__)
 
 
 def explore(
@@ -169,6 +172,8 @@ def explore(
         )
         p_stationary = report.stationary
         report.show(progress, epsilon, delta)
+        for line in report.lines():
+            log.info("%s", plain(line))
         if not is_shown(progress):
             for alarm in report.alarms:
                 warnings.warn(f"{environment.name}: {alarm.removeprefix('warning: ')}", stacklevel=2)

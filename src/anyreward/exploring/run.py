@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from dataclasses import replace
 from math import ceil, inf
@@ -13,10 +14,12 @@ from ..atlas.atlas import Atlas
 from ..certificates.certificate import OBSERVED
 from ..environments.base import Environment
 from ..playing.opening import EnvironmentFailure
+from ..words import up
 from .checkpoint import Checkpoint
 from .interrupts import Interrupted, Interrupts
 from .progress import Progress
 
+log = logging.getLogger(__name__)
 SLICE = 0.1  # seconds of exploration, about, before the clock and Ctrl-C are looked at again
 LOST = "the episodes that failed, of which nothing was counted ({}), were like the others"
 
@@ -86,6 +89,7 @@ class Run:
         last_look, epsilon = self.history[-1] if self.history else (0, None)
         t = first = explorer.episodes
         show.begin(t, epsilon)
+        log.info("exploring %s with %s, from episode %d on", environment.name, self.source["algorithm"], t)
         look, arrived = last_look if t == last_look else self.next_look(last_look), False
         while True:
             if arrived or t >= look:
@@ -110,6 +114,7 @@ class Run:
             raise KeyboardInterrupt
         if self.history[-1][0] < t:
             self.look(show)
+        log.info("explored %s: epsilon %s after %d episodes", environment.name, up(self.history[-1][1]), t)
 
     def play(self, episodes: int, goal: float) -> bool:
         """Plays some episodes, at most that many: about as many as a `SLICE` of time has room for, and whole ones.
@@ -132,6 +137,7 @@ class Run:
         """Looks at the bound after the present episode, and notes it."""
         begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
         self.looking = time.monotonic() - begin
+        log.debug("epsilon %s after %d episodes", up(2 * bound), t)
         if not self.history or self.history[-1][0] < t:
             self.history.append((t, 2 * bound))
         show(t, 2 * bound)

@@ -20,7 +20,7 @@
 
 Numba takes longer to import than everything else together. Therefore a kernel module is imported when it is first used
 (``kernels.rf.plan(...)``), and `import anyreward` stays fast. Compiled code is cached on disk. When something has to be compiled,
-which happens once per version and machine, one line on stderr says so.
+which happens once per version and machine, one line on stderr says so (a warning of the logger `anyreward`).
 
 Throughout, S, A and H are the numbers of states, actions and steps, N the number of nodes that the arrays have room for, and
 P ("planes") the number of index values of a node: 1, or H + 1 if the setting is stationary.
@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
+import logging
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -52,13 +52,16 @@ def __getattr__(name: str) -> ModuleType:
 
 @functools.cache
 def _announce_compilation() -> None:
-    """Prints one line to stderr when Numba compiles for the first time; loading from the disk cache prints nothing."""
+    """Logs one line when Numba compiles for the first time; loading from the disk cache logs nothing.
+
+    The line has the level of a warning, so that it appears on stderr unless the program configures its logging.
+    """
     from numba.core import event
 
     class FirstCompilation(event.Listener):
         def on_start(self, _: event.Event) -> None:
             event.unregister("numba:compile", self)
-            print("anyreward: compiling on first use (cached on disk for the next time) ...", file=sys.stderr)
+            logging.getLogger("anyreward").warning("anyreward: compiling on first use (cached on disk for the next time) ...")
 
         def on_end(self, _: event.Event) -> None: ...
 
