@@ -31,6 +31,24 @@ def test_a_file_gives_back_the_same_atlas(tmp_path, random_start, stationary):
     assert os.listdir(tmp_path) == ["it.atlas"]
 
 
+def test_an_atlas_may_be_called_parquet_and_others_read_its_counts(tmp_path):
+    """DuckDB knows a file by this ending. Everything that takes the name of an atlas takes this one."""
+    import pandas as pd
+
+    path = tmp_path / "it.atlas.parquet"
+    ar.explore(ar.envs.double_chain(5), 4, max_episodes=20, checkpoint=path)
+    atlas = ar.explore(ar.envs.double_chain(5), 4, max_episodes=30, checkpoint=path)
+    assert atlas.episodes == 30
+    assert ar.load(path) == atlas
+    table, frame, counts = pq.read_table(path), pd.read_parquet(path), atlas.counts.columns()
+    for name in ("h", "s", "a", "next", "count"):
+        assert table[name].to_pylist() == frame[name].tolist() == counts[name].tolist()
+    assert frame[frame.h >= 0].groupby("h")["count"].sum().tolist() == [30] * 4
+    atlas.save(tmp_path / "again.atlas.parquet")
+    assert ar.load(tmp_path / "again.atlas.parquet") == atlas
+    assert sorted(os.listdir(tmp_path)) == ["again.atlas.parquet", "it.atlas.parquet"]
+
+
 def test_an_empty_atlas_can_be_kept(tmp_path):
     atlas = explored(episodes=0)
     atlas.save(tmp_path / "it.atlas")

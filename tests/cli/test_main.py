@@ -60,7 +60,11 @@ def test_the_demo_shows_intervals_around_the_truth_and_draws_a_picture(tmp_path)
         lower, upper, width, optimum, value = map(float, numbers)
         assert lower <= value <= optimum <= upper
         assert width < 1.0  # several times narrower than what holds for every reward, about 2
-    assert float(re.search(r"([\d,]+) times", output)[1].replace(",", "")) > 500
+    paper, times = re.search(r"([\d,]+) episodes, ([\d,]+) times as many", output).groups()
+    tight = re.search(r"tight bounds,\s+([\d,]+)\s+episodes", output)[1]
+    assert float(times.replace(",", "")) > 500
+    readme = Path(__file__).parents[2].joinpath("README.md").read_text()
+    assert f"| double chain, 31 states, step-dependent | 0.1 H | {paper} | {tight} | {times} × |" in readme
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -105,7 +105,7 @@ def test_intervals_are_printed_outward(tmp_path):
     low, high = str(plan).split("[")[1].split("]")[0].split(", ")
     assert float(low) <= plan.lower
     assert float(high) >= plan.upper
-    low, high = page.split("<strong>[")[1].split("]")[0].split(", ")
+    low, high = re.search(r"an episode of this plan earns (\S+) to (\S+) on average", page).groups()
     assert float(low) <= loaded.lower
     assert float(high) >= loaded.upper
 

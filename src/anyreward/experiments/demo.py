@@ -11,7 +11,7 @@ from ..data.tabular import TabularMDP
 from ..envs import double_chain
 from ..exploring.explore import explore
 from ..planning import backward_induction, evaluate_policy
-from ..plots import check_drawable, save_figure
+from ..plots import check_drawable, figure, save_figure
 from ..words import console, down, plain, up
 
 LENGTH, HORIZON, EPSILON, DELTA = 31, 20, 2.0, 0.1
@@ -78,19 +78,25 @@ def run(out: Path, seed: int = 0) -> Atlas:
 
 def draw(atlas: Atlas, paper: Atlas, out: Path) -> None:
     """Draw the state visits, and the certified epsilon against the number of episodes with tight bounds and with the paper's."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.ticker import NullLocator, ScalarFormatter
 
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    visits, certified = figure.subplots(1, 2)
+    picture = figure(11, 4)
+    visits, certified = picture.subplots(1, 2)
     visits.bar(np.arange(atlas.counts.setting.n_states), atlas.counts.state_visits(), color="#4878a8")
     visits.set(title=f"State visits in {atlas.episodes:,} episodes", xlabel="state", ylabel="visits", yscale="log")
 
     for run, color in ((atlas, "#4878a8"), (paper, "#c98a2b")):
         t, epsilon = np.array(run.history[1:]).T
-        certified.loglog(t, epsilon, color=color, label=f"{run.certificate.bounds}: {run.episodes:,} episodes")
-    certified.axhline(EPSILON, color="#a84848", linestyle="--", label=f"asked for: ε = {EPSILON:g}")
-    certified.set(title="Certified ε, for every reward at once", xlabel="episodes", ylabel="ε")
-    certified.legend(loc="center left")
-    save_figure(out, figure)
+        certified.loglog(t, epsilon, color=color)
+        middle = np.argmin(np.abs(np.log(epsilon / np.sqrt(EPSILON * HORIZON))))  # halfway between both ends of the axis
+        text = f"{run.certificate.bounds}:\n{run.episodes:,}\nepisodes"
+        certified.annotate(text, (t[middle], epsilon[middle]), (-8, 0), color=color, ha="right", va="center",
+                           textcoords="offset points")  # fmt: skip
+    certified.axhline(EPSILON, color="#a84848", linestyle="--")
+    certified.annotate(f"asked for: ε = {EPSILON:g}", (1, EPSILON), (4, 4), color="#a84848", textcoords="offset points")
+    certified.set(xlabel="episodes", ylabel="ε", xlim=(1, None), ylim=(0.85 * EPSILON, HORIZON))
+    certified.set_title(f"Certified ε, for every reward at once (above {HORIZON}, it says nothing)", fontsize="medium")
+    certified.set_yticks([2, 5, 10, HORIZON])
+    certified.yaxis.set_major_formatter(ScalarFormatter())
+    certified.yaxis.set_minor_locator(NullLocator())
+    save_figure(out, picture)
