@@ -1,12 +1,12 @@
 """How many episodes a certificate takes: the paper's bound, each ingredient added in turn, and tight. Measured, not extrapolated.
 
-    python benchmarks/episodes.py            # the double chain and the 21 x 21 grid, a quarter of an hour
+    python benchmarks/episodes.py            # the double chain and the 21 x 21 grid, some ten minutes
     python benchmarks/episodes.py chain      # or one of them
     python benchmarks/episodes.py ends       # what it costs to assume nothing about where episodes end, and of rewards
 
 One exploration to the smallest epsilon serves all of them: the certificate is looked at whenever the episodes have grown by 3%,
 and the policy is computed anew as often. The last line is what `explore` does by default, which takes longer and needs fewer
-episodes: it changes the policy after every episode. README.md has its numbers.
+episodes: it changes the policy after every episode.
 
 Beside the tight certificate stands the price of the confidence set itself: the largest value error that an adversary who may
 choose the model inside the same KL balls, the reward and the policy was found to reach. No bound for these balls can be smaller.
