@@ -386,3 +386,121 @@ def test_nothing_is_learnt_from_refused_rewards(rewards, paid):
     with pytest.raises(ValueError, match="states"):
         explorer.tell([0, 1, 3, 0], [0, 1, 0], [0.5, 0.5, 0.5])
     assert (explorer.counts.digest(), explorer.interval, explorer._values.rewards.total.sum(), explorer.ask().tolist()) == before
+
+
+# --- The environment's own reward ---
+
+
+@pytest.mark.parametrize("rewards", ["known", "observed", "random"])
+@pytest.mark.parametrize("stationary", [False, True])
+def test_another_range_is_another_unit(rewards, stationary):
+    """Rewards in [-3, 5] are those in [0, 1] on another scale: the same policies, and an interval in their units."""
+    mdp, H, (low, high) = random_mdp(4, 2, seed=7), 3, (-3.0, 5.0)
+    setting, unit = mdp.setting(H, 0.9, stationary), np.random.default_rng(1).integers(0, 9, (4, 2)) / 8
+    scaled = low + (high - low) * unit
+    alike = {"stationary_rewards": True} if stationary and rewards != "known" else {}
+    given = [{"reward": r} if rewards == "known" else {} for r in (unit, scaled)]
+    one = ar.BPIUCRL(setting, **given[0], rewards=rewards, **alike)
+    two = ar.BPIUCRL(setting, **given[1], rewards=rewards, reward_range=(low, high), **alike)
+    for seed in range(30):
+        policy = one.ask()
+        np.testing.assert_array_equal(policy, two.ask())
+        states, actions = mdp.rollout(policy, seed=seed)
+        for explorer, pays in ((one, unit), (two, scaled)):
+            explorer.tell(states, actions, *([] if rewards == "known" else [pays[states[:, :-1], actions]]))
+    np.testing.assert_array_equal(one.recommendation, two.recommendation)
+    sigma = setting.sigma[-1]
+    assert two.interval == pytest.approx([low * sigma + (high - low) * end for end in one.interval], abs=1e-9)
+    certificate = two.certificate(epsilon=1.0)
+    assert certificate.epsilon == pytest.approx(8 * one.certificate().epsilon, abs=1e-9)
+    assert certificate.reward_range == (low, high)
+    assert certificate.largest == pytest.approx(8 * sigma)
+    assert "one reward in [-3, 5]" in str(certificate)
+    assert ("rewards lie in [-3, 5]" in str(certificate)) == (rewards != "known")
+    if rewards == "known":
+        assert certificate.check(two.counts, scaled, two.recommendation)
+        assert not certificate.check(two.counts, unit)
+        assert not replace(certificate, reward_range=(0.0, 1.0)).check(two.counts, scaled)
+        assert not replace(certificate, epsilon=0.9 * certificate.epsilon).check(two.counts, scaled, two.recommendation)
+
+
+def test_a_reward_on_arrival_may_have_another_range(tmp_path):
+    mdp, reward = random_mdp(3, 2, seed=2), np.random.default_rng(2).random((3, 2, 3))
+    one = ar.identify(mdp, reward, 3, max_episodes=40)
+    two = ar.identify(mdp, 4 * reward - 1, 3, max_episodes=40, reward_range=(-1, 3))
+    assert one.counts == two.counts
+    assert two.certificate.epsilon == pytest.approx(4 * one.certificate.epsilon, abs=1e-9)
+    two.save(tmp_path / "two.atlas")
+    assert ar.load(tmp_path / "two.atlas").certificate == two.certificate
+
+
+def test_the_target_is_in_the_units_of_the_reward(tmp_path):
+    """On a known model at compiled speed: it ends when the interval is that narrow, in units; the file is checked by them."""
+    mdp = ar.envs.double_chain(length=5)
+    one = ar.identify(mdp, mdp.reward, 4, epsilon=0.5)
+    two = ar.identify(mdp, 10 * mdp.reward - 5, 4, epsilon=5.0, reward_range=(-5, 5))
+    assert one.counts == two.counts
+    assert two.certificate.met
+    assert two.certificate.epsilon == pytest.approx(10 * one.certificate.epsilon)
+    two.save(tmp_path / "two.atlas")
+    assert ar.load(tmp_path / "two.atlas").certificate == two.certificate
+
+
+OWN = [
+    ("FrozenLake-v1", {"initial_state": 0}, (0.0, 1.0), {}),
+    ("FrozenLake-v1", {"initial_state": 0, "terminal": "state"}, (0.0, 1.0), {"paid_once": True}),
+    ("FrozenLake-v1", {"stationary": True}, (0.0, 1.0), {"stationary_rewards": True, "paid_once": True}),
+    ("CliffWalking-v1", {"initial_state": 36, "discount": 0.9, "terminal": "end"}, (-100.0, 0.0), {}),
+    ("Blackjack-v1", {"action_masks": "none"}, (-1.0, 1.0), {"paid_once": True}),
+]
+
+
+@pytest.mark.usefixtures("quick_look")
+@pytest.mark.parametrize(("env", "options", "reward_range", "known"), OWN)
+def test_the_own_reward_is_identified_as_plans_for_it_are_bounded(env, options, reward_range, known):
+    """The two intervals are computed by different code from the same event: robust values of the means and of the balls."""
+    atlas = ar.identify(env, "own", 4, reward_range=reward_range, max_episodes=150, **options, **known)
+    plan = atlas.plan("own", reward_range, cautious=True, **known)
+    assert atlas.certificate.epsilon == pytest.approx(plan.upper - plan.lower, abs=1e-6)
+    assert atlas.certificate.reward_range == reward_range
+    assert ("at most one reward of an episode is not zero" in str(atlas.certificate)) == ("paid_once" in known)
+    assert atlas.evaluate(atlas.policy, "own", reward_range, **known).lower == pytest.approx(plan.lower, abs=1e-6)
+
+
+@pytest.mark.usefixtures("quick_look")
+def test_nothing_is_paid_after_the_end_whatever_would_be_played():
+    """Once, actions that were never played after the end counted as if they could pay: epsilon stayed near the horizon."""
+    atlas = ar.identify(
+        "FrozenLake-v1", "own", 8, stationary=True, stationary_rewards=True, initial_state=0, max_episodes=3_000
+    )  # fmt: skip
+    assert atlas.certificate.epsilon < 1.5
+    setting = ar.Setting(n_states=2, n_actions=1, horizon=2, initial_state=0, terminal="end")
+    explorer = ar.BPIUCRL(setting, rewards="random")
+    explorer.tell([0, 1, 1], [0, 0], [1.0, 0.0])
+    with pytest.raises(ValueError, match=r"rewards\[0, 1\] is 1, but episode 0 has terminated"):
+        explorer.tell([0, 1, 1], [0, 0], [1.0, 1.0])
+    goes_on = ar.Setting(n_states=2, n_actions=1, horizon=2, initial_state=0, absorbing_states=(1,))
+    ar.BPIUCRL(goes_on, rewards="random").tell([0, 1, 1], [0, 0], [1.0, 1.0])  # a state that is never left may pay
+
+
+def test_what_does_not_suit_own_rewards_is_refused():
+    mdp, setting = random_mdp(3, 2, seed=1), random_mdp(3, 2, seed=1).setting(3)
+    explorer = ar.BPIUCRL(setting, rewards="random", reward_range=(-1, 1), paid_once=True)
+    with pytest.raises(ValueError, match=r"rewards\[0, 2\] is 2: it has to be in \[-1, 1\]\. Pass reward_range"):
+        explorer.tell([0, 1, 2, 0], [0, 0, 0], [0, 0, 2])
+    with pytest.raises(ValueError, match="paid_once is True, but episode 0 paid more than one reward"):
+        explorer.tell([0, 1, 2, 0], [0, 0, 0], [0, -1, 1])
+    assert explorer.episodes == 0
+    with pytest.raises(ValueError, match="paid_once is for rewards that are observed"):
+        ar.BPIUCRL(setting, mdp.reward, paid_once=True)
+    with pytest.raises(ValueError, match="a known model says what it pays"):
+        ar.explore(mdp, 3, max_episodes=5, algorithm="bpi-ucrl", rewards="random", paid_once=True)
+    with pytest.raises(ValueError, match="reward_range is"):
+        ar.BPIUCRL(setting, mdp.reward, reward_range=(1, 0))
+    with pytest.raises(ValueError, match="reward is 'own', which is only observed: UCBVI has to know it"):
+        ar.explore("FrozenLake-v1", 3, max_episodes=5, algorithm="ucbvi", reward="own")
+    with pytest.raises(ValueError, match="BPIUCRL is for one reward; give it, or 'own' for what the environment pays"):
+        ar.explore("FrozenLake-v1", 3, max_episodes=5, algorithm="bpi-ucrl")
+    with pytest.raises(ValueError, match="this environment has none of its own"):
+        ar.explore(ar.TabularMDP(mdp.dense()), 3, max_episodes=5, algorithm="bpi-ucrl", reward="own")
+    assert ar.identify(mdp, "own", 3, max_episodes=30) == ar.identify(mdp, mdp.reward, 3, max_episodes=30)

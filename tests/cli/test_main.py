@@ -309,7 +309,7 @@ def test_all_algorithms_are_listed(tmp_path):
         (("info", "nothing.atlas"), "does not exist"),
         (("plan", "chain.atlas", "--reward", "import os"), "is not an expression"),
         (("plan", "chain.atlas", "--reward", "5 * state"), "outside [0, 1]"),
-        (("plan", "chain.atlas", "--reward", "own"), "no observed rewards"),
+        (("plan", "chain.atlas", "--reward", "own", "--paid-once"), "the reward of this model is known"),
         (("plan", "chain.atlas", "--reward", "state", "--reward-range", "4"), "LOW,HIGH"),
         (("plan", "chain.atlas", "--reward", "state == 1", "--grid", "7x7", "--plot", "x.png"), "7 x 7"),
         (("plan", "chain.atlas", "--reward", "state == 1", "--plot", "x.gif"), ".png"),
@@ -404,3 +404,24 @@ def test_rewards_that_are_paid_once_are_an_option(tmp_path, monkeypatch):
     assert "--paid-once are for --reward own" in said("plan", "lake.atlas", "--reward", "state", "--paid-once", code=2)
     said("explore", "CliffWalking-v1", "--horizon", 5, "--max-episodes", 9, "--out", "cliff.atlas", "-q", code=3)
     assert "paid more than one reward" in said("plan", "cliff.atlas", *own, "--reward-range=-100,0", code=2)
+
+
+@pytest.mark.slow
+def test_one_reward_is_identified_from_the_command_line(tmp_path, monkeypatch):
+    """The example of docs/command-line.md: what the environment pays, with what is known of it; and the reward of a model."""
+    monkeypatch.chdir(tmp_path)
+    known = ("--stationary", "--option", "stationary_rewards=true", "--option", "paid_once=true", "--initial-state", 0)
+    call = ("explore", "FrozenLake-v1", "--horizon", 8, "--algorithm", "bpi-ucrl", "--reward", "own")
+    text = said(*call, "--epsilon", 0.5, *known, "--out", "lake.atlas")
+    assert "epsilon 0.4999" in text
+    assert "2,781 episodes" in text
+    assert "rewards lie in [0, 1]; rewards do not depend on the step; at most one reward of an episode is not zero" in text
+    assert "claimed by the file, not verified" in said("info", "lake.atlas")  # a file does not hold what was observed in order
+    assert "one reward in [-1, 1]" in said(*call, "--max-episodes", 20, "--reward-range=-1,1", "--out", "wide.atlas")
+    assert "has to be in [0, 1]" in said(
+        "explore", "CliffWalking-v1", *call[2:], "--max-episodes", 20, "--out", "cliff.atlas", code=2
+    )  # fmt: skip
+    model = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1, "--algorithm", "bpi-ucrl")
+    assert "one reward" in said(*model, "--reward", "own", "--out", "chain.atlas")
+    assert "plan for it with --reward own" in said("info", "chain.atlas")
+    assert "optimum <=" in said("plan", "chain.atlas", "--reward", "own")

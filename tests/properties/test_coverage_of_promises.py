@@ -270,6 +270,24 @@ def test_plans_for_the_own_reward_hold_with_the_printed_probability(name):
     assert failing_runs(promised) <= allowed(DELTA, SEEDS)
 
 
+@pytest.mark.parametrize("name", [name for name in OWN if "arrival" not in name and "deterministic" not in name])
+def test_the_own_reward_is_identified_with_the_printed_probability(name):
+    """The same for BPI-UCRL, which observes rewards by (h, s, a): what its policy loses."""
+    pay, mean, options, assumed, looks = OWN[name]
+    assumed = {key: value for key, value in assumed.items() if key != "rewards"}
+    if "stationary" in options and "stationary_rewards" not in assumed:
+        options = {key: value for key, value in options.items() if key != "stationary"}  # means that depend on the step
+
+    def promised(seed):
+        for episodes in looks:
+            process = Process(rare(0.3), end=[0, 0, 0.5 if "ends" in name else 1.0 if "once" in name else 0.0], pay=pay)
+            atlas = ar.identify(process, "own", 3, delta=DELTA, max_episodes=episodes, seed=seed, **options, **assumed)
+            assert atlas.certificate.delta == DELTA
+            yield own_value(process, mean) - own_value(process, mean, atlas.policy), atlas.certificate.epsilon
+
+    assert failing_runs(promised, 40) <= allowed(DELTA, 40)
+
+
 def test_the_mean_of_one_law_fails_about_as_often_as_it_may():
     """One state, one action, one step: the only laws are the start, which is certain, and the mean. Half of delta is its own, so
     intervals that forgot the union over time, or the half, would fail more often than allowed."""

@@ -12,7 +12,6 @@ from anyreward.atlas import container
 from anyreward.rewards.observed import ObservedRewards
 
 from ..helpers.forging import parts_of
-from ..helpers.problems import random_mdp
 from ..helpers.tabular import MASK, Tabular, own_truth, transitions
 
 pytestmark = pytest.mark.usefixtures("quick_look")
@@ -231,9 +230,34 @@ def test_a_wider_range_widens_the_interval():
     assert narrow.upper < wide.upper
 
 
-def test_a_model_has_no_reward_of_its_own():
-    with pytest.raises(ValueError, match="no observed rewards"):
-        ar.explore(random_mdp(3, 2, seed=0), 3, max_episodes=5).plan("own")
+def test_the_reward_of_a_model_is_known(tmp_path):
+    """`own` stands for it, in plans, evaluations and verifications, also after loading and merging; nothing is assumed of it."""
+    P, reward = transitions(3, 2), np.random.default_rng(0).random((3, 2))
+    mdp = ar.TabularMDP(P, reward=reward)
+    atlas, second = (ar.explore(mdp, 3, max_episodes=50, seed=seed) for seed in (0, 1))
+    atlas.save(tmp_path / "model.atlas")
+    policy = np.zeros((3, 3), int)
+    for it in (atlas, ar.load(tmp_path / "model.atlas")):
+        assert it.plan("own") == it.plan(mdp.reward)
+        assert it.evaluate(policy, "own") == it.evaluate(policy, mdp.reward)
+        one, two = (it.verify(policy, mdp, 20, reward=reward) for reward in ("own", mdp.reward))
+        assert tuple(one) == tuple(two)
+    assert (atlas | second).plan("own") == (atlas | second).plan(mdp.reward)
+    with pytest.raises(ValueError, match="since the reward of this model is known"):
+        atlas.plan("own", rewards="deterministic")
+    other = ar.explore(ar.TabularMDP(P, reward=1 - reward), 3, max_episodes=50, seed=2)
+    for unknown in (atlas | other, ar.explore(ar.TabularMDP(P), 3, max_episodes=5)):
+        with pytest.raises(ValueError, match="no observed rewards"):
+            unknown.plan("own")
+    wide = ar.explore(ar.TabularMDP(P, reward=5 * reward - 2), 3, max_episodes=50)
+    with pytest.raises(ValueError, match="pass reward_range"):
+        wide.plan("own")
+    assert wide.plan("own", (-2, 3)).value == pytest.approx(5 * wide.plan(mdp.reward).value - 6)
+    columns, about, arrays = parts_of(tmp_path / "model.atlas")
+    for wrong in (np.array([np.nan, 0, 0]), np.zeros(4), np.zeros((3, 3)), np.zeros((1, 1, 3, 2))):
+        container.write(tmp_path / "wrong.atlas", columns, about, {**arrays, "own.reward": wrong})
+        with pytest.raises(ValueError, match="does not hold a valid atlas"):
+            ar.load(tmp_path / "wrong.atlas")
 
 
 def test_an_environment_that_never_paid_may_pay_up_to_1():

@@ -17,12 +17,14 @@ recommended policy over all models in the balls, and V_up the largest optimal va
 
 Rewards. `rewards="known"`: r is given. `"observed"`: it is deterministic and seen along the way, anywhere in [0, 1] until then.
 `"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8), half of delta.
+After an episode has terminated, nothing is paid. Rewards of another range [low, high] are rescaled to [0, 1], and everything that
+is reported is in their own units.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log
+from math import log, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +34,10 @@ from ..certificates.bounds import PaperBound, TightBound, bound_options, relevan
 from ..certificates.certificate import OBSERVED, Certificate, fingerprint
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
-from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..setting import Setting, shown
+from ..rewards.forms import ArrivalReward, Reward, checked_range, reward_of_setting
+from ..rewards.observed import PAID_ONCE
+from ..setting import Setting, boolean, shown
+from ..words import exact
 from .explorer import IndexExplorer, Policies, Request
 from .registry import register
 from .value_bounds import REWARDS, ValueBounds
@@ -56,6 +60,10 @@ class BPIUCRL(IndexExplorer):
     rewards
         `"known"`, `"observed"` or `"random"`, see above. That observed rewards are always the same is an assumption, checked on
         all data and printed with the certificate.
+    reward_range
+        The range of the rewards, (0, 1) unless it is given. epsilon and the interval are in the units of the reward.
+    paid_once
+        Whether to assume that at most one observed reward of an episode is not zero, so that no value exceeds one reward.
     stationary_rewards
         Whether to assume that observed rewards do not depend on the step. A stationary setting pools the steps and needs it,
         unless `reward` tells; that the transitions are stationary does not imply it.
@@ -78,6 +86,8 @@ class BPIUCRL(IndexExplorer):
         *,
         rewards: str = "known",
         stationary_rewards: bool = False,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        paid_once: bool = False,
         **options: Any,
     ) -> None:
         if options.get("transfer"):
@@ -98,13 +108,17 @@ class BPIUCRL(IndexExplorer):
             raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='observed' or rewards='random'.")
         S, A = setting.n_outcomes, setting.n_actions
         self.rewards = rewards
-        self.reward = None if reward is None else reward_of_setting(reward, setting, (0.0, 1.0))
+        self.reward_range = checked_range(reward_range)
+        self.reward = None if reward is None else reward_of_setting(reward, setting, self.reward_range)
+        self.paid_once = boolean(paid_once, "paid_once")
+        if self.paid_once and rewards == "known":
+            raise ValueError("paid_once is for rewards that are observed: this reward is known. Leave it out.")
         self._on_arrival = isinstance(self.reward, ArrivalReward)
         if self._on_arrival and rewards != "known":
             raise ValueError("a reward on arrival has to be known: rewards='known' is the only choice with it.")
         self._pay = np.zeros((0, S, A))
         if isinstance(self.reward, np.ndarray):
-            self._pay = np.array(self.reward[:1] if np.ndim(reward) in (1, 2) else self.reward)
+            self._pay = self._scaled(np.array(self.reward[:1] if np.ndim(reward) in (1, 2) else self.reward))
         self.stationary_rewards = bool(stationary_rewards)
         if rewards == "known" and stationary_rewards:
             raise ValueError("stationary_rewards is for observed rewards: this reward is known.")
@@ -125,7 +139,22 @@ class BPIUCRL(IndexExplorer):
             self._plan_everywhere()
             return
         known = self._pay if rewards == "known" else np.zeros((0, S, A))
-        self._values = ValueBounds(self.counts, self._make_constants(), rewards, known)
+        ended = nan if setting.terminal is None else float(self._scaled(np.zeros(1))[0])
+        self._values = ValueBounds(self.counts, self._make_constants(), rewards, known, ended, self._limits)
+
+    def _scaled(self, rewards: np.ndarray) -> np.ndarray:
+        """Rewards on the scale on which their range is [0, 1]."""
+        low, high = self.reward_range
+        return rewards if (low, high) == (0.0, 1.0) else np.clip((rewards - low) / (high - low), 0.0, 1.0)
+
+    @property
+    def _limits(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Between which values lie at each step, (H,) each, on the scale of [0, 1], if rewards are paid once."""
+        if not self.paid_once:
+            return None
+        low, high = self.reward_range
+        least = low * self.setting.sigma[:0:-1]  # what 0 stands for at each step
+        return (min(0.0, low) - least) / (high - low), (max(0.0, high) - least) / (high - low)
 
     def _plan_everywhere(self) -> None:
         """For rewards on arrival: both bounds of all states, by robust planning. Slower than following what was visited."""
@@ -133,6 +162,8 @@ class BPIUCRL(IndexExplorer):
         radii = self.bound.kl_radii(self.counts, self.delta, last_step=True)
         robust = Robust(self.counts, radii, self.bound.most_successors(self.setting), self.reward)
         (self._Q_up, up), (self._Q_lo, lo) = robust.best(kernels.robust.UPPER), robust.best(kernels.robust.LOWER)
+        low, high = self.reward_range
+        up, lo = ((x - low * float(self.setting.sigma[-1])) / (high - low) for x in (up, lo))
         self._ends, self._outdating_declarations = (up, lo), self.counts.outdating_declarations
 
     def _make_constants(self) -> Any:
@@ -186,9 +217,12 @@ class BPIUCRL(IndexExplorer):
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self.reward is None:
             raise ValueError("reward is not given: a known model has to be told what it pays.")
+        if self.paid_once:
+            raise ValueError("paid_once is for rewards that are observed, and a known model says what it pays: leave it out.")
         if self._on_arrival:
             return Policies(self.ask()[None])
-        return super().ask_many(episodes, 2 * goal - self._slack)
+        low, high = self.reward_range
+        return super().ask_many(episodes, 2 * goal / (high - low) - self._slack)
 
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         if isinstance(request, Policies):
@@ -246,17 +280,32 @@ class BPIUCRL(IndexExplorer):
         if paid.shape not in (actions.shape, actions.shape[1:] if len(actions) == 1 else actions.shape):
             raise ValueError(f"rewards have shape {paid.shape}: they have to be like actions, {actions.shape}.")
         paid = np.ascontiguousarray(paid.reshape(actions.shape))
-        wrong = np.argwhere(~((paid >= 0) & (paid <= 1)))
+        low, high = self.reward_range
+        wrong = np.argwhere(~((paid >= low) & (paid <= high)))
         if len(wrong):
             b, h = (int(i) for i in wrong[0])
-            raise ValueError(f"rewards[{b}, {h}] is {paid[b, h]:g}: it has to be in [0, 1].")
+            raise ValueError(
+                f"rewards[{b}, {h}] is {paid[b, h]:g}: it has to be in [{low:g}, {high:g}]. "
+                "Pass reward_range=(lowest, highest), the range of what can be paid."
+            )
+        over = np.argwhere(np.isin(states[:, :-1], self.counts.stays()) & (paid != 0.0))
+        if len(over) and self.setting.terminal is not None:
+            b, h = (int(i) for i in over[0])
+            raise ValueError(f"rewards[{b}, {h}] is {paid[b, h]:g}, but episode {b} has terminated: nothing is paid any more.")
+        again = np.flatnonzero(np.count_nonzero(paid, axis=1) > 1)
+        if self.paid_once and len(again):
+            raise ValueError(
+                f"paid_once is True, but episode {again[0]} paid more than one reward that is not zero: leave it out."
+            )
+        paid = np.ascontiguousarray(self._scaled(paid))
         if self.rewards == "observed":
             table, A = self.counts.table, self.setting.n_actions
             b, h = (int(i) for i in kernels.bpi.contradiction(table, self._values.rewards.up, A, states, actions, paid))
             if b >= 0:
+                now = low + (high - low) * paid[b, h]
                 raise ValueError(
-                    f"rewards[{b}, {h}] is {paid[b, h]:g}, but state {states[b, h]} with action {actions[b, h]} paid something "
-                    "else before: use rewards='random' if rewards are not always the same."
+                    f"rewards[{b}, {h}] is {now:g}, but state {states[b, h]} with action {actions[b, h]} paid something else "
+                    "before: use rewards='random' if rewards are not always the same."
                 )
         return paid
 
@@ -272,7 +321,13 @@ class BPIUCRL(IndexExplorer):
         self.bound.check(self.counts)
         self._catch_up()
         up, lo = self._ends if self._on_arrival else self._values.at_the_start()
-        return max(0.0, lo - self._slack / 2), min(float(self.setting.sigma[-1]), up + self._slack / 2)
+        lo, up = max(0.0, lo - self._slack / 2), min(float(self.setting.sigma[-1]), up + self._slack / 2)
+        low, high = self.reward_range
+        if (low, high) == (0.0, 1.0):
+            return lo, up
+        least = low * float(self.setting.sigma[-1])
+        margin = 1e-15 * (abs(least) + (high - low) * up)  # for the rounding of these sums
+        return least + (high - low) * lo - margin, least + (high - low) * up + margin
 
     @property
     def own_epsilon(self) -> float | None:
@@ -297,6 +352,7 @@ class BPIUCRL(IndexExplorer):
             setting=self.setting,
             episodes=self.episodes,
             digest=self.counts.digest(),
+            reward_range=self.reward_range,
             reward=fingerprint(self.reward) if self.rewards == "known" and self.reward is not None else OBSERVED,
             transition_delta=self.delta / 2 if self.rewards == "random" else self.delta,
             assumed=(*self.counts.declared, *self._assumed),
@@ -306,5 +362,11 @@ class BPIUCRL(IndexExplorer):
     def _assumed(self) -> tuple[str, ...]:
         if self.rewards == "known":
             return ()
-        same = ("the same step, state and action always pay the same",) if self.rewards == "observed" else ()
-        return ("rewards lie in [0, 1]", *same, *(("rewards do not depend on the step",) if self.stationary_rewards else ()))
+        low, high = self.reward_range
+        said = {
+            f"rewards lie in [{exact(low)}, {exact(high)}]": True,
+            "the same step, state and action always pay the same": self.rewards == "observed",
+            "rewards do not depend on the step": self.stationary_rewards,
+            PAID_ONCE: self.paid_once,
+        }
+        return tuple(text for text, true in said.items() if true)

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from ..rewards.forms import Reward
+from ..certificates.certificate import OBSERVED
+from ..rewards.forms import OWN, Reward
 from ..setting import Setting, nearest, shown
 from .explorer import Explorer
 
@@ -66,7 +67,8 @@ def make_explorer(
     options
         Options of the algorithm and of its bounds, among them delta, bounds and seed. One that it does not have is refused.
     own_reward
-        The environment's own reward, for algorithms that need one and are given no other (`reward`).
+        The environment's own reward, for algorithms that need one and are given no other, or the reward `"own"`. `OBSERVED` if
+        the environment pays it without saying beforehand what it is; it then has to be asked for.
     max_episodes
         For algorithms that have to know it beforehand: how many episodes there will be. `budget` says the same.
     epsilon
@@ -75,10 +77,20 @@ def make_explorer(
         Names that the caller knows beside these options, to be suggested where an option is misspelt.
     """
     kind, options = explorer_class(algorithm), dict(options or {})
-    if kind.needs_reward and own_reward is not None:
+    observed = isinstance(own_reward, str) and own_reward == OBSERVED
+    if kind.needs_reward and isinstance(options.get("reward"), str) and options["reward"] == OWN:
+        del options["reward"]
+        if observed and "rewards" not in option_names(kind):
+            raise ValueError(
+                f"reward is 'own', which is only observed: {kind.__name__} has to know it. Use the algorithm 'bpi-ucrl'."
+            )
+        if observed:
+            options.setdefault("rewards", "random")
+    if kind.needs_reward and own_reward is not None and not observed:
         options = {"reward": own_reward, **options}
     if kind.needs_reward and "reward" not in options and "rewards" not in options:
-        raise ValueError(f"reward is not given: {kind.__name__} is for one reward, and this environment has none of its own.")
+        its = "give it, or 'own' for what the environment pays" if observed else "this environment has none of its own"
+        raise ValueError(f"reward is not given: {kind.__name__} is for one reward; {its}.")
     if kind.needs_budget and "budget" not in options:
         if max_episodes is None:
             raise ValueError(

@@ -10,6 +10,7 @@ optimal value.) BPI-UCRL brings them up to date after every episode, UCRL2 and K
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,9 +41,21 @@ class ValueBounds:
         `"known"`, `"observed"` or `"random"`.
     known
         What every pair pays, (1 or H, S, A), if that is known; else empty.
+    ended
+        What is paid after an episode has terminated, if rewards are observed and that is known; else nan.
+    limits
+        The smallest and the largest possible value at each step, (H,) each; None if there is nothing to be said.
     """
 
-    def __init__(self, counts: Counts, constants: Constants, rewards: str, known: np.ndarray) -> None:
+    def __init__(
+        self,
+        counts: Counts,
+        constants: Constants,
+        rewards: str,
+        known: np.ndarray,
+        ended: float = nan,
+        limits: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
         self.counts, self.constants, self.outdating_declarations = counts, constants, counts.outdating_declarations
         setting, N, A = counts.setting, counts.capacity, counts.setting.n_actions
         planes, H = setting.planes, setting.horizon
@@ -68,6 +81,9 @@ class ValueBounds:
             total=np.zeros(N * A),
             up=np.ones(N * A),
             lo=np.zeros(N * A),
+            ended=ended,
+            floor=np.full(H, -inf) if limits is None else limits[0],
+            ceiling=np.full(H, inf) if limits is None else limits[1],
         )
         self.gaps = np.zeros(setting.n_outcomes)  # room for the search in a ball
         self.sweep()

@@ -70,6 +70,9 @@ class Atlas:
         The reward that the exploration was for, if it was one known reward.
     numbering : Numbering
         How observations and actions are numbered, and what they are called.
+    own_reward : ndarray or None
+        The reward of the model that was explored, if it has one: what `"own"` stands for. What an environment pays is observed
+        instead (`paid`).
     """
 
     counts: Counts
@@ -83,6 +86,7 @@ class Atlas:
     recorded: tuple[int, ...] = ()
     reward: np.ndarray | ArrivalReward | None = None
     numbering: Numbering = None  # type: ignore[assignment]  # numbers without names unless it is given
+    own_reward: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.numbering is None:
@@ -141,7 +145,7 @@ class Atlas:
             An array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float; or a reward on arrival: an array (S, A, S) or
             (H, S, A, S), a function (h, s, a, s_next) -> float or a sparse table (`rewards.forms`). An expression such as `"state
             == 30"` (`rewards.expressions`) or the name of a file (`rewards.files`). `"own"` is the reward that the environment
-            itself paid while it was explored.
+            itself paid while it was explored, or that of the model.
         reward_range : (float, float), optional
             The range of the reward, (0, 1) by default. With another range, value and bounds are in the units of the reward, and
             the error bound for all rewards is multiplied by the width of the range. For `"own"`: the range of the rewards that
@@ -218,7 +222,8 @@ class Atlas:
                 return bounded(optimum.policy, optimum.V, upper)
             return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), None, upper)
         last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
-        found = self._induct(scoring, seen=self._seen, last=last)
+        absorbing = np.isin(np.arange(setting.n_outcomes), self.counts.stays())  # where nothing has to be seen
+        found = self._induct(scoring, seen=self._seen | absorbing[:, None], last=last)
         value = float(model.initial @ found.V[0])
         if highest <= value + scoring.error:  # then the optimum of the empirical model makes no difference
             return bounded(found.policy, found.V, highest)
@@ -473,7 +478,8 @@ class Atlas:
         source = {"merged": [self.source, other.source]} | {k: v for k, v in self.source.items() if k in kept}
         recorded = self.recorded + other.recorded if recording is not None else ()
         runs = self.runs + other.runs
-        return Atlas(counts, certificate, (), source, runs, None, paid, recording, recorded, None, self.numbering)
+        own = self.own_reward if np.array_equal(self.own_reward, other.own_reward) else None  # type: ignore[arg-type]
+        return Atlas(counts, certificate, (), source, runs, None, paid, recording, recorded, None, self.numbering, own)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves the atlas as a Parquet file, which `load` reads.

@@ -26,7 +26,7 @@ from ..rewards.observed import PAID, ObservedRewards
 from ..setting import Setting
 from . import container
 from .atlas import Atlas, extended_to_terminations
-from .recording import Recording
+from .recording import MAX_REWARD, Recording
 
 FORMAT = 3
 NEW = {"added", "pooled", "recorded"}  # entries that earlier formats did not have
@@ -61,6 +61,8 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         about["numbering"] = atlas.numbering.to_dict()
     if atlas.reward is not None:
         arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
+    if atlas.own_reward is not None:
+        arrays["own.reward"] = np.asarray(atlas.own_reward, dtype=float)
     if atlas.recording is not None:
         arrays |= {f"recording.{name}": array for name, array in atlas.recording._asdict().items()}
     container.write(path, columns, about, arrays)
@@ -114,7 +116,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
         if counts.digest() != certificate.digest:
             raise ValueError("its counts do not match its certificate.")
-        reward = reward_from(arrays, setting)
+        reward = reward_from(arrays, setting, certificate.reward_range)
         if policy is not None:
             policy = checked_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
         if certificate.every_reward:
@@ -147,7 +149,8 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         if about["format"] < FORMAT and len(counts.illegal) and "own" in source:
             source["own"] = {"epsilon": None, "met": False, "guarantee": "none: of an earlier version that did not know of masks"}
         numbering = numbering_from(about, source, setting)
-        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward, numbering)
+        own = own_reward_from(arrays, setting)
+        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward, numbering, own)
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
         for text in notices:
             warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)
@@ -208,16 +211,20 @@ def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
     return {"values": np.array(reward[:1] if (reward == reward[:1]).all() else reward)}
 
 
-def reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray | ArrivalReward | None:
+def reward_from(
+    arrays: dict[str, np.ndarray], setting: Setting, reward_range: tuple[float, float]
+) -> np.ndarray | ArrivalReward | None:
     """The reward that `reward_arrays` stored, checked, or None if the file has none."""
     S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
     if "reward.values" in arrays:
         steps = H if len(arrays["reward.values"]) == H else 1
-        return np.broadcast_to(checked_array(arrays["reward.values"], float, (steps, S, A), "its reward is", 0, 1), (H, S, A))
+        return np.broadcast_to(
+            checked_array(arrays["reward.values"], float, (steps, S, A), "its reward is", *reward_range), (H, S, A)
+        )
     if "reward.pay" not in arrays:
         return None
     steps = int(checked_array(arrays["reward.steps"], np.int64, (1,), "its reward is", 1, H)[0])
-    pay = checked_array(arrays["reward.pay"], float, (None,), "its reward is", 0, 1)
+    pay = checked_array(arrays["reward.pay"], float, (None,), "its reward is", *reward_range)
     target = checked_array(arrays["reward.target"], np.int64, pay.shape, "its reward is", 0, S - 1)
     pointer = checked_array(arrays["reward.pointer"], np.int64, (steps * S * A + 1,), "its reward is", 0, len(pay))
     right = steps in (1, H) and pointer[0] == 0 and pointer[-1] == len(pay) and bool((np.diff(pointer) >= 0).all())
@@ -232,6 +239,15 @@ def numbering_from(about: dict[str, Any], source: dict[str, Any], setting: Setti
         return Numbering.from_dict(about["numbering"], setting)
     labels = dict(enumerate(source.pop("labels", ())))
     return Numbering.of_setting(setting).named(state_names=labels or None)
+
+
+def own_reward_from(arrays: dict[str, np.ndarray], setting: Setting) -> np.ndarray | None:
+    """The reward of the model that was explored, checked, or None if the file has none."""
+    if "own.reward" not in arrays:
+        return None
+    S, A, ndim = setting.n_states, setting.n_actions, arrays["own.reward"].ndim
+    shape = {1: (S,), 2: (S, A)}.get(ndim, (None, S, A))
+    return checked_array(arrays["own.reward"], float, shape, "the reward of its model is", -MAX_REWARD, MAX_REWARD)
 
 
 def checked_runs(runs: Any) -> tuple[str, ...]:

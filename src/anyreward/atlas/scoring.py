@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
-from ..rewards.observed import ObservedRewards, RewardBounds
+from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, reward_of_setting
+from ..rewards.observed import PAID_ONCE, ObservedRewards, RewardBounds
 from ..setting import boolean, shown
 from ..words import exact
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from .atlas import Atlas
 
 LEAST, AVERAGE, MOST = 0, 1, 2  # positions in `RewardBounds`
-OWN = "own"  # stands for the environment's own reward, as it was observed
 REWARDS = ("random", "deterministic")  # what may be assumed about the environment's own reward
-PAID_ONCE = "at most one reward of an episode is not zero"  # an assumption that is printed
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +100,8 @@ class Scoring:
 
 def earnings(atlas: Atlas, reward: Reward) -> Callable[..., np.ndarray]:
     """`Scoring.earned` for a reward of any form and any range; `"own"` is what the environment pays."""
+    if isinstance(reward, str) and reward == OWN and atlas.own_reward is not None:
+        reward = atlas.own_reward
     own = isinstance(reward, str) and reward == OWN
     r = np.zeros((1, 1, 1)) if own else reward_of_setting(reward, atlas.counts.setting, None, atlas.numbering)
     return Scoring(RewardBounds(r, r, r, (0.0, 0.0, 0.0)), (0.0, 1.0), 0.0, 0.0, 0.0, 0.0, 0.0, own).earned
@@ -120,6 +120,13 @@ def scoring_of(
 
     `delta` is the probability with which intervals may fail, that of the certificate unless it is given.
     """
+    if isinstance(reward, str) and reward == OWN and atlas.own_reward is not None:
+        if rewards is not None or stationary_rewards or paid_once:
+            raise ValueError(
+                "rewards, stationary_rewards and paid_once are for rewards that were observed: leave them out, since the reward "
+                "of this model is known."
+            )
+        reward = atlas.own_reward
     if isinstance(reward, str) and reward == OWN:
         known = (
             "random" if rewards is None else rewards,
@@ -231,14 +238,3 @@ def check_paid_once(paid: ObservedRewards) -> None:
     if paid.paid_again:
         episodes = "1 episode" if paid.paid_again == 1 else f"{paid.paid_again:,} episodes"
         raise ValueError(f"paid_once is True, but {episodes} paid more than one reward that is not zero: leave it out.")
-
-
-def checked_range(reward_range: Any) -> tuple[float, float]:
-    """`reward_range` as two floats. Raises if they are not finite or the first is not below the second."""
-    try:
-        low, high = (float(x) for x in reward_range)
-    except (TypeError, ValueError):
-        raise ValueError(f"reward_range is {shown(reward_range)}: it has to be two numbers, (lowest, highest).") from None
-    if not (isfinite(low) and isfinite(high) and low < high):
-        raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")
-    return low, high

@@ -18,10 +18,11 @@ from .. import kernels
 from ..certificates.betting import mean_interval
 from ..planning import as_policy
 from ..playing.rollouts import rollouts
+from ..rewards.observed import PAID_ONCE
 from ..setting import positive, probability, shown, whole_number
 from ..words import Countdown, confidence_level, interval
 from .plan import Interval, Plan
-from .scoring import MOST, PAID_ONCE, Scoring, scoring_of
+from .scoring import MOST, Scoring, scoring_of
 
 if TYPE_CHECKING:
     from .atlas import Atlas

@@ -13,6 +13,7 @@ import numpy as np
 from .. import kernels
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
+from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import confidence_level, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options
@@ -113,7 +114,8 @@ class Certificate:
     @property
     def largest(self) -> float:
         """The largest possible difference between the values of two policies. An epsilon that is not smaller says nothing."""
-        return float(self.setting.sigma[-1]) * (self.reward_range[1] - self.reward_range[0])
+        steps = 1.0 if PAID_ONCE in self.assumed else float(self.setting.sigma[-1])
+        return steps * (self.reward_range[1] - self.reward_range[0])
 
     @property
     def says_nothing(self) -> bool:
@@ -151,7 +153,7 @@ class Certificate:
             return False
         if not self.every_reward:
             reached = self.target is not None and self.epsilon <= self.target
-            if self.episodes != counts.episodes or self.reward_range != (0.0, 1.0) or self.met > reached:
+            if self.episodes != counts.episodes or self.met > reached:
                 return False
             if reward is None or self.reward == OBSERVED:
                 raise ValueError(
@@ -160,13 +162,13 @@ class Certificate:
                 )
             setting = self.setting
             reward = reward_of_setting(reward, setting)
-            if fingerprint(reward) != self.reward:
+            if fingerprint(reward) != self.reward or not within(reward, self.reward_range):
                 return False
             radii = self.bound.kl_radii(counts, self.transition_delta, isinstance(reward, ArrivalReward))
             robust = Robust(counts, radii, self.bound.most_successors(setting), reward)
             lower = robust.best(kernels.robust.LOWER)[1] if policy is None else robust.of(policy, kernels.robust.LOWER)
             gap = robust.best(kernels.robust.UPPER)[1] - lower
-            return bool(gap <= self.epsilon + 1e-7 * self.setting.sigma[-1]) and set(counts.declared) <= set(self.assumed)
+            return bool(gap <= self.epsilon + 1e-7 * self.largest) and set(counts.declared) <= set(self.assumed)
         again = certify(counts, self.delta, self.bound, self.target)
         # The certificate may assume more than the counts show, such as that merged runs are of the same environment.
         if not set(again.assumed) <= set(self.assumed):
@@ -212,6 +214,8 @@ class Certificate:
     def __str__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
         scope = "one reward"
+        if self.reward_range != (0.0, 1.0):
+            scope += f" in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
         if self.every_reward:
             of = "a transition" if self.setting.arrival_rewards else "a step, state and action"
             scope = f"any reward of {of} in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
@@ -234,6 +238,12 @@ def fingerprint(reward: np.ndarray | ArrivalReward) -> str:
     """A SHA-256 fingerprint of a reward, (H, S, A) or on arrival."""
     parts = (reward.pointer, reward.target, reward.pay) if isinstance(reward, ArrivalReward) else (reward,)
     return hashlib.sha256(b"".join(np.ascontiguousarray(part, dtype="<f8").tobytes() for part in parts)).hexdigest()
+
+
+def within(reward: np.ndarray | ArrivalReward, reward_range: tuple[float, float]) -> bool:
+    """Whether all values of a reward lie in a range."""
+    least, most = reward.extremes() if isinstance(reward, ArrivalReward) else (reward.min(), reward.max())
+    return bool(reward_range[0] <= np.min(least) and np.max(most) <= reward_range[1])
 
 
 def certify(

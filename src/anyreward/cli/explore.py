@@ -20,6 +20,7 @@ from .app import (
     Masks,
     MaxStates,
     Quiet,
+    RewardRange,
     Seed,
     Terminal,
     app,
@@ -33,6 +34,7 @@ from .app import (
     report_errors,
     say,
     say_json,
+    two_numbers,
 )
 from .environment import environment
 
@@ -41,6 +43,7 @@ from .environment import environment
     epilog=examples(
         "anyreward explore double-chain --horizon 20 --epsilon 2 --out chain.atlas",
         "anyreward explore FrozenLake-v1 --horizon 20 --epsilon 2 --stationary --out lake.atlas",
+        "anyreward explore FrozenLake-v1 --horizon 8 --epsilon 0.5 --algorithm bpi-ucrl --reward own --out lake.atlas",
     )
 )
 @report_errors
@@ -87,8 +90,10 @@ def explore(
         typer.Option(metavar="K=V", help="An option of the algorithm or of the bounds, such as replan=every. May be repeated."),
     ] = None,
     reward: Annotated[
-        str | None, typer.Option(help="For algorithms that need a reward: a file or an expression, as for 'anyreward plan'.")
+        str | None,
+        typer.Option(help="For algorithms that need a reward: a file, an expression, or own, as for 'anyreward plan'."),
     ] = None,
+    reward_range: RewardRange = None,
     initial_state: Annotated[
         int | None,
         typer.Option(help="The number of the state in which every episode starts, if you know it. By default it is estimated."),
@@ -134,6 +139,8 @@ def explore(
         raise ValueError(f"--option {taken}=... is not for options of the algorithm: write --{taken.replace('_', '-')} instead.")
     if reward is not None:
         options["reward"] = reward
+    if reward_range is not None:
+        options["reward_range"] = two_numbers(reward_range)
     if initial_state is not None:
         options["initial_state"] = initial_state
     chosen, env_args = environment(env, env_arg)

@@ -60,6 +60,8 @@ def info(
     ]
     if it.certificate.target is not None:
         lines.append(f"target: epsilon {exact(it.certificate.target)}, {'reached' if it.certificate.met else 'not reached'}")
+    if it.own_reward is not None:
+        lines.append("the model has a reward of its own: plan for it with --reward own")
     if it.paid is not None:
         low, high = it.paid.range
         units = "" if 0.0 <= low <= high <= 1.0 else " --reward-range LOW,HIGH"

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
@@ -63,6 +65,10 @@ class Environment(Protocol):
     @property
     def paid(self) -> ObservedRewards | None:
         """What was paid so far, if anything is."""
+
+    @property
+    def reward(self) -> np.ndarray | None:
+        """What it pays, if that is known."""
 
     @property
     def recording(self) -> Recording | None:

@@ -122,7 +122,7 @@ class GymnasiumEnvironment:
         self._names = Numbering(self.observations, self.actions).named(gymnasium.state_names, named)
         self._possible = frozenset(self.setting.starts[0].tolist())  # the states in which episodes can start, if that is known
         self.alarms: list[str] = []  # what an audit said against its assumptions
-        self.paid = ObservedRewards()
+        self.paid, self.reward = ObservedRewards(), None
         self._record: list[tuple[list[int], list[int], list[float], int]] | None = [] if record else None
         self._ended: set[int] = set()  # states in which episodes ended
         self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal

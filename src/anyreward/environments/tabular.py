@@ -76,7 +76,7 @@ class TabularEnvironment:
         self.facts: dict[str, Any] = {} if mdp.grid is None else {"grid": mdp.grid, "arrows": mdp.arrows}
         self.rng = np.random.default_rng(seed)
         self._episodes: list[tuple[np.ndarray, np.ndarray]] | None = [] if record else None
-        self.paid = None
+        self.paid, self.reward = None, mdp.reward
 
     def play(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         if self._episodes is None:

@@ -18,6 +18,7 @@ from ..algorithms import Explorer, make_explorer
 from ..algorithms.registry import explorer_class
 from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound
+from ..certificates.certificate import OBSERVED
 from ..data.counts import LARGEST_COUNT
 from ..data.tabular import TabularMDP
 from ..environments.base import Environment
@@ -187,7 +188,7 @@ def explore(
             **({"deterministic": deterministic} if deterministic else {}),
             **options,
         },
-        own_reward=env.reward if isinstance(env, TabularMDP) else None,
+        own_reward=env.reward if isinstance(env, TabularMDP) else OBSERVED,
         max_episodes=max_episodes,
         epsilon=epsilon,
         also=inspect.signature(explore).parameters,
@@ -246,7 +247,9 @@ def identify(env: Any, reward: Reward, horizon: int, epsilon: float | None = Non
     """Finds a policy that is epsilon-optimal for one reward, by BPI-UCRL: `atlas.policy` is the recommendation.
 
     Far fewer episodes than for every reward. `options` are those of `explore` and of `BPIUCRL`; the certificate is about this
-    reward and this policy only.
+    reward and this policy only. The reward `"own"` is that of the model or what the environment pays, which is then observed on
+    the way; say what you know of it (`reward_range`, `paid_once`, `stationary_rewards`; `rewards="observed"` if the same step,
+    state and action always pay the same).
     """
     if "algorithm" in options:
         raise ValueError("algorithm is not an option of identify, which is BPI-UCRL: use explore for another one.")

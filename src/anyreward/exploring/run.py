@@ -201,6 +201,7 @@ class Run:
             environment.recording,
             reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
             numbering=environment.numbering,
+            own_reward=environment.reward,
         )
 
     def is_done(self, atlas: Atlas) -> bool:

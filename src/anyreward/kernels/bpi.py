@@ -50,6 +50,9 @@ class Rewards(NamedTuple):
     total: np.ndarray  # (N * A,) float64: the sum of the observed rewards; 0 for row 0 and rows without data
     up: np.ndarray  # (N * A,) float64: an upper bound on the mean of the observed rewards; 1 without data
     lo: np.ndarray  # (N * A,) float64: a lower bound; 0 without data
+    ended: float  # what is paid after an episode has terminated, if rewards are observed; nan if it is observed as well
+    floor: np.ndarray  # (H,) float64: no value at a step can be smaller, -inf if that is not known
+    ceiling: np.ndarray  # (H,) float64: no value at a step can be larger
 
 
 class Constants(NamedTuple):
@@ -67,10 +70,12 @@ class Constants(NamedTuple):
 
 
 @loop
-def reward_bounds(rewards, h, s, a, row, side):
-    """The upper (side 0) or lower (side 1) bound on r_h(s, a)."""
+def reward_bounds(rewards, table_known, A, h, s, a, row, side):
+    """The upper (side 0) or lower (side 1) bound on r_h(s, a) of a legal action."""
     if rewards.kind == KNOWN:
         return rewards.known[min(h, len(rewards.known) - 1), s, a]
+    if not np.isnan(rewards.ended) and is_known(table_known, A, s, a):
+        return rewards.ended
     return rewards.up[row] if side == 0 else rewards.lo[row]
 
 
@@ -162,6 +167,10 @@ def sweep(table, bound_arrays, rewards, constants, g):
         extreme_up, extreme_lo = extremes[0, h + 1], extremes[1, h + 1]
         highest = extreme_reward_without_data(rewards, node_of, known, A, layer, h, 0) + gamma * extreme_up
         lowest = extreme_reward_without_data(rewards, node_of, known, A, layer, h, 1) + gamma * extreme_lo
+        if highest > rewards.ceiling[h]:  # both are nan if every state has data
+            highest = rewards.ceiling[h]
+        if lowest < rewards.floor[h]:
+            lowest = rewards.floor[h]
         node = head[layer]
         while node != 0:
             s, new = state[node], settled[plane, node] == 0
@@ -189,13 +198,13 @@ def sweep(table, bound_arrays, rewards, constants, g):
                             n, first, size, target, seen, row, radius[row], most, V_lo[plane_next], extreme_lo, -1.0,
                             u[1, plane, row], g, l1,
                         )  # fmt: skip
-                    Q[plane, row] = reward_bounds(rewards, h, s, a, row, 0) + gamma * up
-                    Q_lo[plane, row] = reward_bounds(rewards, h, s, a, row, 1) + gamma * lo
+                    Q[plane, row] = min(rewards.ceiling[h], reward_bounds(rewards, known, A, h, s, a, row, 0) + gamma * up)
+                    Q_lo[plane, row] = max(rewards.floor[h], reward_bounds(rewards, known, A, h, s, a, row, 1) + gamma * lo)
                 top = max(top, Q[plane, row])
                 top_lo = max(top_lo, Q_lo[plane, row])
             moved[plane, node] = new or top != V[plane, node] or top_lo != V_lo[plane, node]
             V[plane, node], V_lo[plane, node], settled[plane, node] = top, top_lo, 1
-            if not top <= highest:  # highest is nan if every state has data
+            if not top <= highest:
                 highest = top
             if not top_lo >= lowest:
                 lowest = top_lo
@@ -210,7 +219,8 @@ def value_without_data(rewards, table_known, constants, extremes, s, side):
     first = 1.0 - side
     if rewards.kind == KNOWN:
         first = reward_without_data(rewards.known[0, s], table_known, constants.n_actions, s, side)
-    return first + constants.discount * extremes[side, 1]
+    value = first + constants.discount * extremes[side, 1]
+    return min(rewards.ceiling[0], value) if side == 0 else max(rewards.floor[0], value)
 
 
 @loop

@@ -22,6 +22,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from ..data.numbering import Numbering
 from ..setting import Setting, shown
 
 Reward = Any  # one of the forms above
+OWN = "own"  # stands for the environment's own reward
 MAX_CALLS = 10**8  # of a reward function
 
 
@@ -139,6 +141,17 @@ def as_reward(
     r = r if r.ndim == 4 else r[None]
     pairs = np.arange(r[..., 0].size + 1)
     return ArrivalReward((len(r), S, A, H), pairs * S, np.tile(np.arange(S), r[..., 0].size), r.reshape(-1).astype(float))
+
+
+def checked_range(reward_range: Any) -> tuple[float, float]:
+    """`reward_range` as two floats. Raises if they are not finite or the first is not below the second."""
+    try:
+        low, high = (float(x) for x in reward_range)
+    except (TypeError, ValueError):
+        raise ValueError(f"reward_range is {shown(reward_range)}: it has to be two numbers, (lowest, highest).") from None
+    if not (isfinite(low) and isfinite(high) and low < high):
+        raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")
+    return low, high
 
 
 def reward_of_setting(

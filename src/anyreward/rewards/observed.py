@@ -14,6 +14,7 @@ from ..setting import Setting
 from .forms import ArrivalReward
 
 FALSE_ALARM = 1e-6  # the probability of refusing an assumption that is true
+PAID_ONCE = "at most one reward of an episode is not zero"  # an assumption that is printed
 DAMAGED = "the table of observed rewards is"  # the beginning of error messages about a damaged file
 PAID = ("payments", "paid", "least", "most")  # columns of a file: number of rewards, sum, smallest, largest
 
