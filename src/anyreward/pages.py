@@ -144,7 +144,7 @@ def certificate_parts(certificate: Certificate, *more: tuple[str, Any]) -> list[
     head = (
         f"{claimed}{about[0].upper() if not claimed else about[0]}{about[1:]} within ε = {up(it.epsilon)} of the optimum, {sure}."
     )
-    if it.epsilon >= it.largest:
+    if it.says_nothing:
         head = f"{claimed}Nothing is certified yet: ε = {up(it.epsilon)}, and no two values differ by more than {up(it.largest)}."
     of = "a transition" if setting.arrival_rewards else "a step, state and action"
     low, high = it.reward_range
