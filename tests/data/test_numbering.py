@@ -140,3 +140,21 @@ def test_atlases_with_other_names_do_not_merge():
     assert mdp.numbering.action_name(0) == "left"
     with pytest.raises(ValueError, match="numbered or named differently"):
         one | two
+
+
+def test_rows_of_several_columns_are_dictionaries_or_tuples():
+    codec = Indexed(3, ("floor", "door"))
+    assert [codec.encode(row) for row in ((1, "open"), {"door": "shut", "floor": 2}, {"floor": 1, "door": "open"})] == [0, 1, 0]
+    assert codec.decode(1) == {"floor": 2, "door": "shut"}
+    again = codec_from(json.loads(json.dumps(codec.describe())))
+    assert again.describe() == codec.describe()
+    assert again.known((2, "shut")) == 1
+    for wrong in (1, (1,), (1, "open", 2), "ab"):
+        with pytest.raises(ValueError, match="floor, door"):
+            codec.encode(wrong)
+    whole = Indexed(2, ("floor", "door"))
+    whole.encode((1, "open"))
+    whole.encode((2.5, "shut"))
+    assert Numbering(whole, Indexed(1)).variables()["floor"].tolist() == [1, 2.5]
+    assert set(Numbering(whole, Indexed(1)).variables()) == {"floor"}  # doors are not numbers
+    assert Numbering(codec, Indexed(1)).variables() == {}  # one state is not known yet

@@ -111,7 +111,10 @@ class Numbering:
         return ((number, name(number)) for number in range(count))
 
     def variables(self) -> dict[str, np.ndarray]:
-        """The parts of a state that have names and whole numbers as values, as arrays over all states: the keys of a Dict."""
+        """The parts of a state that have names and numbers as values, as arrays over all states.
+
+        They are the keys of a Dict, or the columns of a log.
+        """
         codec, found = self.observations, {}
         if isinstance(codec, Ravelled) and codec.keys is not None:
             numbers = np.arange(codec.size)
@@ -119,6 +122,11 @@ class Numbering:
                 numbers, digit = np.divmod(numbers, part.size)
                 if isinstance(part, Whole) and isinstance(key, str) and key.isidentifier():
                     found[key] = digit.astype(float) + part.start
+        if isinstance(codec, Indexed) and len(codec.values) == codec.size:  # otherwise some states have no values yet
+            for i, key in enumerate(codec.columns):
+                values = [value[i] for value in codec.values]
+                if key.isidentifier() and all(isinstance(x, int | float) and abs(x) <= 2**53 for x in values):
+                    found[key] = np.array(values, dtype=float)
         return found
 
     def __eq__(self, other: object) -> bool:

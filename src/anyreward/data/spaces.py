@@ -10,7 +10,7 @@ A numbering can be written to a file and read again (`Codec.describe`, `codec_fr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +21,7 @@ from ..setting import MAX_NODES, as_list, shown, whole_number
 if TYPE_CHECKING:
     from gymnasium import Space
 
-ARRAY, MEMBER = "array", "enum"  # the first entry of a tuple that stands for a NumPy array or an Enum member, see `_key`
+ARRAY, MEMBER = "array", "enum"  # the first entry of a tuple that stands for a NumPy array or an Enum member, see `as_key`
 MAX_DEPTH = 20  # of nested spaces in a file
 Bins = Sequence[int | Sequence[float] | np.ndarray]  # for each dimension a number of equal bins, or the inner edges of its bins
 
@@ -111,7 +111,7 @@ class Ravelled:
         if self._array is not None:
             about["array"] = [list(self._array[0]), np.dtype(self._array[1]).str]
         if self.keys is not None:
-            about["keys"] = [_plain(_key(key)) for key in self.keys]
+            about["keys"] = [_plain(as_key(key)) for key in self.keys]
         return about
 
 
@@ -182,20 +182,38 @@ class Binned:
 
 
 class Indexed:
-    """The numbering of hashable observations in the order of appearance, up to `size` of them."""
+    """The numbering of hashable values in the order of appearance, up to `size` of them.
+
+    Parameters
+    ----------
+    size
+        The largest number of different values.
+    columns
+        If a value is a row of several columns: their names. Such a value is a dictionary, or a tuple in the order of the columns.
+    """
 
     def __repr__(self) -> str:
         return f"Indexed({self.size})"
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, columns: Sequence[str] = ()) -> None:
         self.size = whole_number(size, "max_states")
         if self.size < 1:
             raise ValueError(f"max_states is {size}: it has to be at least 1.")
+        self.columns = tuple(columns)
         self.values: list[Any] = []
         self._numbers: dict[Any, int] = {}
 
+    def key(self, value: Any) -> Any:
+        """The hashable value by which a value is known; equal values have equal keys."""
+        if self.columns and isinstance(value, Mapping):
+            value = tuple(value[name] for name in self.columns)
+        key = as_key(value)
+        if self.columns and (not isinstance(key, tuple) or len(key) != len(self.columns)):
+            raise ValueError(f"{shown(value)} is not a row of the columns {', '.join(self.columns)}: give a value for each.")
+        return key
+
     def encode(self, value: Any) -> int:
-        key = _key(value)
+        key = self.key(value)
         number = self._numbers.get(key)
         if number is None:
             number = len(self.values)
@@ -210,25 +228,28 @@ class Indexed:
 
     def known(self, value: Any) -> int:
         """The number of a value, or the first number that is not used if it has not appeared before; it is not numbered then."""
-        number = self._numbers.get(_key(value), len(self.values))
+        number = self._numbers.get(self.key(value), len(self.values))
         if number == self.size:
             raise ValueError(f"{shown(value)} never appeared before, and there are at most max_states = {self.size} states.")
         return number
 
     def decode(self, number: int) -> Any:
-        return self.values[number]
+        value = self.values[number]
+        return dict(zip(self.columns, value, strict=True)) if self.columns else value
 
     def describe(self) -> dict[str, Any]:
-        return {"kind": "appearance", "size": self.size, "values": self.dump()}
+        about = {"kind": "appearance", "size": self.size, "values": self.dump()}
+        return {**about, "columns": list(self.columns)} if self.columns else about
 
     def dump(self) -> list[Any]:
-        """The observations that were numbered so far, as values that JSON can hold."""
+        """The values that were numbered so far, as values that JSON can hold."""
         return [_plain(value) for value in self.values]
 
     def restore(self, values: list[Any]) -> None:
         """Continue the numbering that `dump` returned."""
         self.values = [_unplain(value) for value in values]
-        if len(self.values) > self.size or len(set(self.values)) < len(self.values):
+        right = all(not self.columns or (isinstance(x, tuple) and len(x) == len(self.columns)) for x in self.values)
+        if not right or len(self.values) > self.size or len(set(self.values)) < len(self.values):
             raise ValueError("the labels of its states are damaged.")
         self._numbers = {value: number for number, value in enumerate(self.values)}
 
@@ -271,6 +292,15 @@ def codec(space: Space, bins: Bins | None = None, max_states: int | None = None,
     )
 
 
+def assumed_by(numbering: Codec) -> tuple[str, ...]:
+    """What the numbering of observations assumes, as phrases for printing."""
+    if isinstance(numbering, Binned):
+        return ("what follows depends on the bins of an observation alone",)
+    if isinstance(numbering, Indexed):
+        return (f"there are at most {numbering.size:,} different observations",)
+    return ()
+
+
 def codec_from(about: Any, depth: int = 0) -> Codec:
     """The numbering that `Codec.describe` described. Raises a ValueError if it is not such a description."""
     damaged = ValueError("the numbering of its states or actions is damaged.")
@@ -289,7 +319,10 @@ def codec_from(about: Any, depth: int = 0) -> Codec:
                 if all(np.isfinite(part).all() and (np.diff(part) > 0).all() for part in edges):
                     return Binned.from_edges(edges)
             case "appearance":
-                numbering = Indexed(about["size"])
+                columns = about.get("columns", [])
+                if not isinstance(columns, list) or not all(isinstance(name, str) and name.isprintable() for name in columns):
+                    raise damaged
+                numbering = Indexed(about["size"], columns)
                 numbering.restore(about["values"])
                 return numbering
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
@@ -364,7 +397,7 @@ def _finite(space: Any) -> Codec | None:
     return None
 
 
-def _key(value: Any) -> Any:
+def as_key(value: Any) -> Any:
     """A hashable value that identifies an observation; arrays become tuples that begin with `ARRAY`."""
     if isinstance(value, np.ndarray):
         return (ARRAY, str(value.dtype), value.shape, value.tobytes())
@@ -373,9 +406,9 @@ def _key(value: Any) -> Any:
     if isinstance(value, Enum) and not isinstance(value, int | str):
         return (MEMBER, type(value).__name__, value.name)
     if isinstance(value, tuple | list):
-        return tuple(_key(item) for item in value)
+        return tuple(as_key(item) for item in value)
     if isinstance(value, dict):
-        return tuple((_key(k), _key(value[k])) for k in sorted(value, key=repr))
+        return tuple((as_key(k), as_key(value[k])) for k in sorted(value, key=repr))
     try:
         hash(value)
     except TypeError:

@@ -34,7 +34,7 @@ from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
 from ..data.numbering import Numbering
-from ..data.spaces import Binned, Codec, Indexed, checked_size, codec, known_start
+from ..data.spaces import Codec, Indexed, assumed_by, checked_size, codec, known_start
 from ..playing.calls import Calls
 from ..playing.opening import (
     EnvironmentFailure,
@@ -139,14 +139,8 @@ class GymnasiumEnvironment:
     @property
     def _assumed(self) -> tuple[str, ...]:
         """What the numbering of observations assumes, and masks that forbid nothing."""
-        said = []
-        if isinstance(self.observations, Binned):
-            said.append("what follows depends on the bins of an observation alone")
-        if isinstance(self.observations, Indexed):
-            said.append(f"there are at most {self.observations.size:,} different observations")
-        if self._masks is not None and self._masks.all():
-            said.append("every action is legal everywhere")
-        return tuple(said)
+        free = ("every action is legal everywhere",) if self._masks is not None and self._masks.all() else ()
+        return (*assumed_by(self.observations), *free)
 
     def play(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         """Plays to the end of the present block of episodes at most: explorations are resumed where a block begins."""
