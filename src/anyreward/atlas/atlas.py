@@ -90,7 +90,11 @@ class Atlas:
 
     def __post_init__(self) -> None:
         if self.numbering is None:
-            object.__setattr__(self, "numbering", Numbering.of_setting(self.counts.setting))
+            object.__setattr__(self, "numbering", self.counts.numbering or Numbering.of_setting(self.counts.setting))
+        if self.paid is None:
+            object.__setattr__(self, "paid", self.counts.paid)
+        if not self.source:
+            object.__setattr__(self, "source", dict(self.counts.source))
         if self.policy is not None:
             object.__setattr__(self, "policy", self.legal(self.policy[:, : self.counts.setting.n_states]))
         if self.recording is not None and not self.recorded:
@@ -381,6 +385,51 @@ class Atlas:
             known=(rewards, stationary_rewards, paid_once), against=against, also=also, delta=delta, attempt=attempt, seed=seed,
             progress=progress, adapter=adapter,
         )  # fmt: skip
+
+    @cached_property
+    def behaviour(self) -> np.ndarray:
+        """What was done, as a policy: the frequency of each action at each step and state, (H, S, A).
+
+        In a state where no action was taken (at that step, unless steps are pooled), all actions that may be legal are equally
+        likely. It is a policy like any other: `evaluate` gives a certified interval for the value that it would
+        have if it were played. It estimates what was done on average; if different episodes were played differently, no single
+        policy is exactly what was done (`docs/off-policy.md`).
+        """
+        setting, illegal, taken = self.counts.setting, self.counts.illegal, self.counts.taken
+        n = self.counts.n().reshape(-1, setting.n_states, setting.n_actions)
+        np.add.at(n, tuple(taken[:, :3].T), taken[:, 3])
+        n = np.broadcast_to(n, (setting.horizon, *n.shape[1:]))
+        free = ~illegal if len(illegal) else np.ones(n.shape[1:], bool)
+        played = np.where(n.any(axis=2, keepdims=True), n, free)
+        return played / played.sum(axis=2, keepdims=True)
+
+    def improvement(self, plan: Plan, against: ArrayLike | None = None) -> Interval:
+        """By how much a plan is better than another policy, for the reward of the plan, with certified bounds.
+
+            plan = atlas.plan("own")
+            atlas.improvement(plan).lower           # better than what was done by at least this, with probability 1 - delta
+
+        Parameters
+        ----------
+        plan : Plan
+            A plan of this atlas.
+        against : array_like, (H, S) or (H, S, A), optional
+            The other policy; by default `behaviour`, the frequencies with which actions were taken.
+
+        Returns
+        -------
+        Interval
+            Of the value of the plan less the value of the other policy. It holds on the event of the plan, at once with all
+            other intervals for the same reward: the lower end is the lower bound of the one less the upper bound of the other.
+            `value` is the difference in the empirical model.
+        """
+        if not isinstance(plan, Plan) or plan.atlas.certificate != self.certificate:
+            raise ValueError("the plan is not of this atlas: make one from it.")
+        new = self._evaluate(plan.policy, plan.scoring)
+        old = self._evaluate(self.behaviour if against is None else against, plan.scoring)
+        lower = max(new.lower, plan.lower) - old.upper
+        ends = np.nextafter(lower, -np.inf), np.nextafter(new.upper - old.lower, np.inf)
+        return Interval(float(ends[0]), new.value - old.value, float(ends[1]))
 
     @cached_property
     def _model(self) -> EmpiricalModel:

@@ -30,6 +30,7 @@ from .recording import MAX_REWARD, Recording
 
 FORMAT = 3
 NEW = {"added", "pooled", "recorded"}  # entries that earlier formats did not have
+LOG = dict.fromkeys(("episodes", "transitions", "terminated", "cut_off"), 0)  # what is told of a log, besides others
 MAX_CELLS, MAX_STEPS = 2**26, 2**16  # the largest problem that a small file may describe: it costs time and memory
 
 
@@ -59,6 +60,8 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
     }
     if not atlas.numbering.is_plain:
         about["numbering"] = atlas.numbering.to_dict()
+    if len(atlas.counts.taken):
+        arrays["taken"] = atlas.counts.taken
     if atlas.reward is not None:
         arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
     if atlas.own_reward is not None:
@@ -107,6 +110,8 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
         table = {name: columns[name] for name in columns if name not in PAID}
         counts = Counts.from_columns(setting, table, known, about["added"] if about["format"] == FORMAT else 2)
+        if "taken" in arrays:
+            counts.taken = checked_taken(arrays["taken"], counts)
         if about["format"] < FORMAT:
             certificate = replace(certificate, assumed=counts.declared)  # earlier versions did not print declarations
         history = tuple((int(t), float(e)) for t, e in about["history"])
@@ -233,6 +238,16 @@ def reward_from(
     return ArrivalReward((steps, S, A, H), pointer, target, pay)
 
 
+def checked_taken(taken: np.ndarray, counts: Counts) -> np.ndarray:
+    """Actions of which it is not known where they led, from a file: at most one in each episode."""
+    setting = counts.setting
+    most = np.array([1 if setting.stationary else setting.horizon, setting.n_states, setting.n_actions, counts.episodes + 1]) - 1
+    taken = checked_array(taken, np.int64, (None, 4), "its table of actions is", np.array([0, 0, 0, 1]), most)
+    if taken[:, 3].sum(dtype=float) > counts.episodes:
+        raise ValueError("its table of actions is damaged.")
+    return taken
+
+
 def numbering_from(about: dict[str, Any], source: dict[str, Any], setting: Setting) -> Numbering:
     """The numbering of states and actions in a file; files of earlier versions have at most the names of states."""
     if "numbering" in about:
@@ -263,13 +278,15 @@ def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
         raise ValueError("the description of its origin is damaged.")
     texts = {name: source[name] for name in ("env", "algorithm", "fingerprint", "arrows") if source.get(name) is not None}
     lists = {name: source[name] for name in ("labels", "alarms") if name in source}
-    grid, own = source.get("grid"), source.get("own", {})
+    grid, own, log = source.get("grid"), source.get("own", {}), source.get("log", LOG)
     right = all(isinstance(text, str) and text.isprintable() for text in texts.values())
     right = right and all(isinstance(x, list) and all(isinstance(text, str) for text in x) for x in lists.values())
     right = right and all(text.isprintable() for text in lists.get("alarms", ()))
     right = right and len(lists.get("labels", ())) <= setting.n_states
     right = right and isinstance(own, dict) and isinstance(source.get("options", {}), dict)
     right = right and (own.get("epsilon") is None or isinstance(own["epsilon"], float | int))
+    right = right and isinstance(log, dict) and set(log) >= set(LOG)
+    right = right and all(isinstance(name, str) and type(n) is int and n >= 0 for name, n in log.items())
     if grid is not None:
         whole = isinstance(grid, list) and len(grid) == 2 and all(type(n) is int and n > 0 for n in grid)
         right = right and whole and grid[0] * grid[1] <= setting.n_states

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from inspect import signature
 from math import ceil, fsum, log
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..setting import Setting, as_list, listed, shown, whole_number
+from ..setting import Setting, as_list, listed, nearest, shown, whole_number
 from .evidence import check_evidence
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..kernels.table import Table
+    from ..rewards.observed import ObservedRewards
     from .empirical import EmpiricalModel
+    from .numbering import Numbering
 
 COLUMNS = ("h", "s", "a", "next", "count")  # of the table of counts, see `Counts.columns`
 DAMAGED = "its counts are"  # the beginning of error messages about a damaged file
@@ -59,6 +62,15 @@ class Counts:
     setting : Setting
     runs : int
         How many separate explorations these counts were added up from. Each was scored by its own predictions.
+    numbering : Numbering or None
+        How states and actions were numbered, if these counts are of a log or of a dataset; an `Atlas` takes it over.
+    paid : ObservedRewards or None
+        The rewards that were observed with these counts, if any; an `Atlas` takes them over.
+    taken : ndarray of int64, (M, 4)
+        Actions that were taken although it is not known where they led, as rows h, s, a, times (h = 0 if stationary), from a log.
+        They are part of what was done (`Atlas.behaviour`), and of nothing else.
+    source : dict
+        Where these counts come from, if it is known; an `Atlas` takes it over.
     table : kernels.table.Table
         The arrays that compiled code works on. They change as episodes are added and are replaced when they have to grow.
     """
@@ -70,6 +82,10 @@ class Counts:
             self._pool = Counts(replace(setting, stationary=True))
         self._booked_at = 0  # the number of episodes when the predictions were last renewed
         self.runs = 1
+        self.numbering: Numbering | None = None
+        self.paid: ObservedRewards | None = None
+        self.taken = np.zeros((0, 4), np.int64)
+        self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
         self._changes = 0  # increases with each declaration
         layers, M, A = setting.layers, 64, setting.n_actions
@@ -116,6 +132,8 @@ class Counts:
         states : iterable of int
         """
         chosen = [self._checked_state(s) for s in as_list(states, "the states of declare_absorbing")]
+        if not chosen:
+            return
         rows = []
         for s in chosen:
             # Actions that the setting lists as illegal stay illegal: no policy uses them, even if the state is terminal.
@@ -124,7 +142,7 @@ class Counts:
                 raise ValueError(f"state {s} has declared illegal actions, so it cannot be declared absorbing.")
             rows.append([kernels.table.ILLEGAL if a in given else kernels.table.STAYS for a in range(self.setting.n_actions)])
             self._check_state(s, np.array(rows[-1], np.uint8))
-        self._note(chosen, np.array(rows, np.uint8).reshape(len(chosen), -1))
+        self._note(chosen, np.array(rows, np.uint8))
 
     def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
         """Declares which actions are illegal in a state; all others are legal. Certificates and plans do not use illegal actions.
@@ -267,48 +285,116 @@ class Counts:
         return counts
 
     @classmethod
-    def from_dataframe(cls, frame: Any, setting: Setting) -> Counts:
-        """Counts from a table of transitions.
+    def from_dataframe(cls, frame: Any, setting: Setting | None = None, **how: Any) -> Counts:
+        """Counts from a log: a table with a row for each step of an episode; or from a table of transitions with numbers.
+
+            counts = Counts.from_dataframe(df, horizon=5, episode="id", step="t", state="where", action="what", next="then",
+                                           reward="paid", stationary=True)
+            atlas = Atlas(counts, certify(counts))          # with the names of states and actions, and with the rewards
 
         Parameters
         ----------
         frame : data frame or mapping
-            Anything with columns `h`, `s`, `a`, `next` and, optionally, `count` (1 if there is none). Steps h are 0, ..., H-1, in
-            a stationary setting too. Rows with h = -1 give initial states in `next`, as in `columns`; if there are none, the
-            states at step 0 are taken. The number of episodes is the number of initial states.
-        setting : Setting
+            Anything that gives a column for a name: a data frame of pandas or Polars, a pyarrow table, a dictionary of lists.
+        setting : Setting, optional
+            For a table of transitions between numbered states: columns `h`, `s`, `a`, `next` and, optionally, `count` (1 if there
+            is none). Steps h are 0, ..., H-1, in a stationary setting too. Rows with h = -1 give initial states in `next`, as in
+            `columns`; if there are none, the states at step 0 are taken. The number of episodes is the number of initial states.
+            All other arguments are for logs.
+        horizon : int
+            The number of steps H of the process. Episodes may be shorter or longer (`data.logs`).
+        episode : str
+            The column that tells which rows belong together.
+        state, action : str or list of str
+            The columns of the state and the action of each row. States and actions can be any hashable values: texts, numbers,
+            tuples. A list names several columns that are one state, or one action, together. A last row without an action only
+            says where the row before it led.
+        next : str or list of str, optional
+            The columns of the next state. By default it is the state of the next row of the episode; the transition of a last
+            row is then not counted. Unless all episodes end with step H, the certificate assumes, and prints, that where the log
+            does not tell what an action led to, that had nothing to do with what it led to.
+        step : str, optional
+            The column with the number of the step, consecutive whole numbers in each episode, in any order of rows. A step that
+            is missing or occurs twice is refused.
+        time : str, optional
+            Instead of `step`: a column that only orders the rows of an episode, such as a date. Without either, the rows of an
+            episode are in order.
+        reward : str, optional
+            The column with the reward of each row, for `Atlas.plan("own")`.
+        terminated : str, optional
+            The column that says, true or false, whether the action of a row terminated the episode. An episode that ends
+            otherwise was cut off: nothing is assumed about what would have followed.
+        terminal : {"outcome", "end", "state"}, optional
+            How terminations are represented, see `Setting`. By default "outcome" if `next` is given and "end" if not; neither
+            assumes anything.
+        legal : str or mapping, optional
+            The column with the legal actions of each row: a list of actions, a text with actions between bars such as
+            `"wait|serve"`, or a list of booleans in the order of `actions`. Or a dictionary from states to lists of legal
+            actions, where states that it does not name have no illegal ones.
+        states, actions : list, optional
+            All states and all actions that there are. **By default they are those that appear in the data, and the certificate
+            assumes, and prints, that there are no others.** What that means: with probability at least 1 - delta, either there
+            is another one or everything that is certified is true.
+        max_states : int, optional
+            Instead of `states`: the largest number of states that there can be. A generous number costs little.
+        initial_state : optional
+            The state in which every episode starts, if you know it.
+        initial : mapping, optional
+            The distribution of the initial state, if you know it: a dictionary from states to probabilities.
+        stationary, discount, arrival_rewards
+            See `Setting`.
+        order : bool, default False
+            Whether you know that episodes were played one after the other, in the order of their first rows (or by `time`). In
+            step-dependent settings the certificate then uses transfer evidence, and prints this assumption.
 
         Returns
         -------
         Counts
-            Without transfer evidence, since the order of the episodes is not known.
+            With `numbering`, `paid` and `source`, if they are of a log. Without transfer evidence, unless `order` is given.
 
         Notes
         -----
         `anyreward.data.importers` says which data keep a certificate valid.
         """
         from .importers import counts_from_dataframe
+        from .logs import counts_from_log
 
-        return counts_from_dataframe(frame, setting)
+        if isinstance(setting, Setting) and not how:
+            return counts_from_dataframe(frame, setting)
+        known = signature(counts_from_log).parameters
+        wrong = next((name for name in how if name not in known), None)
+        if wrong is not None:
+            raise ValueError(f"there is no argument {shown(wrong)}{nearest(wrong, known)}.")
+        if setting is not None:
+            raise ValueError(f"setting is {shown(setting)}: give either a Setting, or the arguments of a log, such as horizon=5.")
+        needed = next((name for name in ("horizon", "episode", "state", "action") if name not in how), None)
+        if needed is not None:
+            raise ValueError(
+                f"{needed} is missing: a log needs horizon, episode, state and action; a table of numbers a setting."
+            )
+        return counts_from_log(frame, **how)
 
     @classmethod
     def from_minari(cls, dataset: Any, horizon: int, **options: Any) -> Counts:
-        """Counts of the first `horizon` steps of every episode of a Minari dataset.
+        """Counts of the first `horizon` steps of every episode of a Minari dataset; of all steps, if they are stationary.
 
-        An episode that terminates goes to an extra absorbing state, the last one.
+        An episode that terminates goes to an extra absorbing state, the last one. One that was truncated before the horizon was
+        cut off: its transitions are counted, and nothing is assumed about what would have followed.
 
         Parameters
         ----------
         dataset : minari.MinariDataset or str
-            The dataset or its id.
+            The dataset or its id. Its episodes have to be in the order in which they were played.
         horizon : int
-            An episode that was truncated earlier is refused.
+            The number of steps H of the process.
         **options
-            discount, stationary, initial_state, initial, arrival_rewards, bins and max_states, as in `explore`.
+            discount, stationary, initial_state, initial, arrival_rewards, bins and max_states, as in `explore`; terminal, "end"
+            or "outcome", see `Setting`.
 
         Returns
         -------
         Counts
+            With `numbering`, `paid` and `source`.
 
         Notes
         -----
@@ -684,6 +770,7 @@ class Counts:
             self.outdating_declarations,
             self._changes,
         )
+        twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -694,7 +781,14 @@ class Counts:
             raise ValueError(f"counts of different settings cannot be added: {self.setting} and {other.setting}.")
         if float(self.transitions + other.transitions) > LARGEST_COUNT or self.episodes + other.episodes > LARGEST_COUNT:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
+        if self.numbering != other.numbering:
+            raise ValueError(
+                "these counts cannot be added: their states or actions were numbered differently. For logs, list all states in "
+                "states= and all actions in actions=."
+            )
         total, columns = self.copy(), other.columns()
+        total.paid, total.source = None if self.paid is None or other.paid is None else self.paid + other.paid, {}
+        total.taken = np.concatenate([self.taken, other.taken])
         total._share_marks(other)
         total.runs += other.runs
         if total._pool is not None:

@@ -1,11 +1,11 @@
-"""Counts from data that somebody else collected: episodes, data frames, Minari datasets.
+"""Counts from data that somebody else collected: episodes, data frames, logs, Minari datasets.
 
-Use `Counts.from_episodes`, `Counts.from_dataframe` and `Counts.from_minari`; the functions here do their work.
+Use `Counts.from_episodes`, `Counts.from_dataframe` and `Counts.from_minari`; the functions here, and in `logs`, do their work.
 
 **Which data can be certified.** A certificate is valid if the counts contain every transition that was collected, and each action
 was chosen by a rule that knew only the past. Allowed are therefore: all episodes of a run, or its first episodes up to some
 number; any policy, including a learning one, a person, or several policies in turn; several runs together, if all of them were
-planned beforehand.
+planned beforehand; episodes that were cut off by somebody who knew only the past.
 
 **Which data void a certificate.** Episodes or steps that were left out because of what happened in them (keeping only the
 successful ones, the longest ones, the best of several runs; removing "outliers"); the same episode counted twice; episodes that
@@ -15,12 +15,17 @@ started again. The library cannot detect any of this in the numbers: only you ca
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..setting import Setting, shown, whole_number
-from .spaces import Bins, codec, known_start
+from ..rewards.observed import ObservedRewards
+from ..setting import Setting, boolean, shown, whole_number
+from ..words import plain
+from .numbering import Numbering
+from .spaces import Bins, assumed_by, codec, known_start
 
 if TYPE_CHECKING:
     from .counts import Counts
@@ -78,6 +83,68 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
     return Counts.from_columns(setting, dict(zip(COLUMNS, (*keys.T, totals), strict=True)))
 
 
+def recorded(
+    setting: Setting,
+    starts: np.ndarray,
+    moves: np.ndarray,
+    over: np.ndarray,
+    transfer: bool,
+    masks: Mapping[int, Sequence[int]] | None = None,
+) -> Counts:
+    """Counts of episodes, which need not be complete.
+
+    Parameters
+    ----------
+    setting : Setting
+    starts : ndarray of int, (B,)
+        The state in which each episode starts.
+    moves : ndarray of int, (M, 5)
+        Transitions: the number of the episode, step, state, action and outcome (`outcomes`).
+    over : ndarray of bool, (M,)
+        Which of them terminated the episode. The steps until the horizon are added here: the episode stays where it is.
+    transfer : bool
+        Whether the episodes are in the order in which they were played, so that they can be scored (`Counts`).
+    masks : mapping of int to sequence of int, optional
+        The illegal actions of states, if the setting has `hidden_masks`.
+    """
+    from .counts import Counts
+
+    counts, H = Counts(setting, transfer=transfer), setting.horizon
+    setting.check_starts(starts)
+    ends = np.unique(moves[over, 4]).tolist() if setting.terminal == "state" else []
+    for s, forbidden in (masks or {}).items():
+        if s not in ends:
+            counts.declare_illegal(s, forbidden)
+    counts.declare_absorbing(ends)
+    filler = np.zeros(setting.n_outcomes, np.int64)  # what is written down where nothing is played: a legal action
+    if len(counts.illegal):
+        filler[: setting.n_states] = counts.illegal.argmin(axis=1)
+    e, h, _, _, to = moves.T
+    left = np.where(over, np.maximum(H - 1 - h, 0), 0)
+    i = np.repeat(np.arange(len(moves)), left)
+    later = np.arange(len(i)) - np.repeat(np.cumsum(left) - left, left)
+    stays = np.column_stack([e[i], h[i] + 1 + later, to[i], filler[to[i]], to[i]])
+    blank = np.zeros(len(starts), np.int64)
+    begins = np.column_stack([np.arange(len(starts)), blank - 1, blank, blank, starts])
+    rows = np.concatenate([begins, moves, stays])
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    flows = np.column_stack([rows[:, 1:], np.ones(len(rows), np.int64)])
+    counts._check_known(flows)
+    where, b = np.searchsorted(rows[:, 0], np.arange(len(starts) + 1)), 0
+    while b < len(starts):
+        last = min(len(starts), b + counts.until_booking)
+        counts.add_flows(flows[where[b] : where[last]])
+        counts.book_if_due()
+        b = last
+    return counts
+
+
+def outcomes(to: np.ndarray, over: np.ndarray, setting: Setting) -> np.ndarray:
+    """Where transitions led, as outcomes of the setting: `over` says which of them terminated the episode, in state `to`."""
+    ends = {"end": np.full(len(to), setting.n_states - 1), "outcome": setting.n_states + to}
+    return np.where(over, ends.get(setting.terminal or "", to), to)
+
+
 def counts_from_minari(
     dataset: Any,
     horizon: int,
@@ -89,12 +156,14 @@ def counts_from_minari(
     arrival_rewards: bool = False,
     bins: Bins | None = None,
     max_states: int | None = None,
+    terminal: str = "end",
 ) -> Counts:
     """Counts from a Minari dataset; see `Counts.from_minari`."""
-    from .counts import Counts
-
-    H = whole_number(horizon, "horizon")
+    H, stationary, name = whole_number(horizon, "horizon"), boolean(stationary, "stationary"), "a Minari dataset"
+    if terminal not in ("end", "outcome"):
+        raise ValueError(f"terminal is {shown(terminal)}: for a Minari dataset it has to be 'end' or 'outcome'.")
     if isinstance(dataset, str):
+        name = plain(dataset)
         try:
             dataset = minari_package().load_dataset(dataset)
         except (FileNotFoundError, OSError, ValueError) as problem:
@@ -102,32 +171,50 @@ def counts_from_minari(
     if not hasattr(dataset, "iterate_episodes"):
         raise ValueError(f"dataset is a {type(dataset).__name__}: it has to be a Minari dataset or the id of one.")
     observations, actions = codec(dataset.observation_space, bins, max_states), codec(dataset.action_space, name="action")
+    starts: list[int] = []
+    moves: list[tuple[int, ...]] = []  # number of the episode, step, state, action, next state
+    over: list[bool] = []
+    rewards: list[float] = []
+    facts = {"episodes": len(dataset), "terminated": 0, "cut_off": 0}
+    for b, episode in enumerate(dataset.iterate_episodes()):
+        steps = len(episode.rewards)
+        ended = steps > 0 and bool(episode.terminations[steps - 1])
+        facts["terminated"] += ended
+        facts["cut_off"] += steps < H and not ended
+        s = observations.encode(_at(episode.observations, 0))
+        starts.append(s)
+        for h in range(steps if stationary else min(H, steps)):
+            over.append(ended and h == steps - 1)
+            # With terminal="end", episodes terminate in no observation.
+            to = -1 if over[-1] and terminal == "end" else observations.encode(_at(episode.observations, h + 1))
+            moves.append((b, h, s, actions.encode(_at(episode.actions, h)), to))
+            rewards.append(float(episode.rewards[h]))
+            if not isfinite(rewards[-1]):
+                raise ValueError(
+                    f"episode {b} of the dataset pays {rewards[-1]} at step {h}: a reward has to be a finite number."
+                )
+            s = to
     setting = Setting(
-        n_states=observations.size + 1,
+        n_states=observations.size + (terminal == "end"),
         n_actions=actions.size,
         horizon=H,
         discount=discount,
         stationary=stationary,
         initial_state=initial_state,
-        initial=known_start(initial, observations, observations.size + 1),
+        initial=known_start(initial, observations, observations.size + (terminal == "end")),
         arrival_rewards=arrival_rewards,
-        terminal="end",
+        terminal=terminal,
+        assumed=assumed_by(observations),
     )
-    states = np.full((len(dataset), H + 1), observations.size, np.int64)
-    played = np.zeros((len(dataset), H), np.int64)
-    for b, episode in enumerate(dataset.iterate_episodes()):
-        steps = min(H, len(episode.rewards))
-        over = bool(episode.terminations[steps - 1]) if steps else False
-        if steps < H and not over:
-            raise ValueError(
-                f"episode {b} of the dataset was truncated after {steps} steps, before the horizon of {H}: use a shorter horizon."
-            )
-        for h in range(steps):
-            states[b, h] = observations.encode(_at(episode.observations, h))
-            played[b, h] = actions.encode(_at(episode.actions, h))
-        if not over:
-            states[b, steps] = observations.encode(_at(episode.observations, steps))
-    return Counts.from_episodes(states, played, setting)
+    table, ends = np.array(moves, np.int64).reshape(-1, 5), np.array(over, bool)
+    table[:, 4] = outcomes(table[:, 4], ends, setting)
+    counts = recorded(setting, np.array(starts, np.int64), table, ends, transfer=True)
+    counts.numbering = Numbering(observations, actions)
+    counts.source = {"env": name, "log": {**facts, "transitions": len(table)}}
+    counts.paid = ObservedRewards()
+    pays = table[:, 1] < H
+    counts.paid.add_many(table[pays, 0], table[pays, 1:], np.array(rewards)[pays])
+    return counts
 
 
 def minari_package() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from .forms import ArrivalReward
 FALSE_ALARM = 1e-6  # the probability of refusing an assumption that is true
 PAID_ONCE = "at most one reward of an episode is not zero"  # an assumption that is printed
 DAMAGED = "the table of observed rewards is"  # the beginning of error messages about a damaged file
+UNKNOWN = -1  # in place of the next state, if it is not known where a transition led
 PAID = ("payments", "paid", "least", "most")  # columns of a file: number of rewards, sum, smallest, largest
 
 
@@ -33,6 +34,8 @@ class RewardBounds(NamedTuple):
 
 class ObservedRewards:
     """Observed rewards, by transition (h, s, a, s'): how many, their sum, the smallest and the largest.
+
+    A log may tell what was paid, but not where it led: s' is then `UNKNOWN`. Such rewards count where s' does not matter.
 
     Parameters
     ----------
@@ -75,9 +78,29 @@ class ObservedRewards:
         elif reward > entry[3]:
             entry[3] = reward
 
+    def add_many(self, episode: np.ndarray, keys: np.ndarray, rewards: np.ndarray) -> None:
+        """Records the rewards of whole episodes: the number of the episode, (M,), the transition (h, s, a, s'), (M, 4), in which
+        s' may be `UNKNOWN`, and the reward, (M,).
+        """
+        if not len(keys):
+            return
+        if self.paid_again is not None:
+            self.paid_again += int((np.unique(episode[rewards != 0.0], return_counts=True)[1] > 1).sum())
+        order = np.lexsort(keys.T[::-1])
+        keys, rewards = keys[order], rewards[order]
+        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1)))
+        times = np.diff(np.append(first, len(keys)))
+        parts = (times, *(function.reduceat(rewards, first) for function in (np.add, np.minimum, np.maximum)))
+        for key, entry in zip(keys[first].tolist(), np.stack(parts, axis=1).astype(float).tolist(), strict=True):
+            self._merge(tuple(key), entry)
+
     def __len__(self) -> int:
         """The number of different transitions with observed rewards."""
         return len(self._table)
+
+    def _arrivals(self) -> Iterator[tuple[tuple[int, int, int, int], list[float]]]:
+        """The rewards of transitions of which it is known where they led."""
+        return ((key, entry) for key, entry in self._table.items() if key[3] != UNKNOWN)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -91,7 +114,7 @@ class ObservedRewards:
         With `stationary_rewards`, rewards that differ between steps count as different too.
         """
         before: dict[tuple[int, ...], float] = {}
-        for key, entry in self._table.items():
+        for key, entry in self._arrivals():
             same = key[1:] if stationary_rewards else key
             if entry[2] < entry[3] or before.setdefault(same, entry[2]) != entry[2]:
                 return key
@@ -105,7 +128,7 @@ class ObservedRewards:
         """
         laws = setting.horizon * setting.n_states * setting.n_actions * setting.n_outcomes
         ends: dict[tuple[int, ...], tuple[float, float]] = {}
-        for (_, *key), (n, paid, _, _) in self._table.items():
+        for (_, *key), (n, paid, _, _) in self._arrivals():
             least, _, most = _mean_within(n, paid, within, log(laws / FALSE_ALARM))
             low, high = ends.get(tuple(key), within)
             ends[tuple(key)] = max(low, least), min(high, most)
@@ -130,7 +153,7 @@ class ObservedRewards:
             Whether a transition pays the same at every step.
         """
         table: dict[tuple[int, ...], tuple[float, float, float]] = {}
-        for (h, *key), entry in self._table.items():
+        for (h, *key), entry in self._arrivals():
             table[(0 if stationary_rewards else h, *key)] = (entry[2], entry[2], entry[2])
         return _on_arrival(table, setting, stays, within, 1 if stationary_rewards else setting.horizon)
 
@@ -162,7 +185,7 @@ class ObservedRewards:
         steps = 1 if stationary_rewards else setting.horizon
         arrival = stationary_rewards and not setting.stationary
         sums: dict[tuple[int, ...], list[float]] = {}
-        for (h, *key), (n, paid, _, _) in self._table.items():
+        for (h, *key), (n, paid, _, _) in self._arrivals() if arrival else self._table.items():
             entry = sums.setdefault((min(h, steps - 1), *(key if arrival else key[:2])), [0.0, 0.0])
             entry[0] += n
             entry[1] += paid
@@ -211,7 +234,7 @@ class ObservedRewards:
     ) -> ObservedRewards:
         """The observed rewards that `arrays` returned. Arrays that cannot be such are refused."""
         S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
-        keys = checked_array(keys, np.int64, (None, 4), DAMAGED, 0, np.array([H, S, A, S]) - 1)
+        keys = checked_array(keys, np.int64, (None, 4), DAMAGED, np.array([0, 0, 0, UNKNOWN]), np.array([H, S, A, S]) - 1)
         values = checked_array(values, float, keys.shape, DAMAGED)
         if len(np.unique(keys, axis=0)) < len(keys):
             raise ValueError(f"{DAMAGED} damaged.")
@@ -248,6 +271,8 @@ class ObservedRewards:
     def check(self, counts: dict[str, np.ndarray], pooled: bool, stays: np.ndarray) -> None:
         """Raises if there are more rewards than transitions, rewards after a termination, or more than `paid_again` allows.
 
+        Where it is not known where transitions led, there are no more of them at a step than episodes.
+
         Parameters
         ----------
         counts : dict of str to ndarray
@@ -267,13 +292,13 @@ class ObservedRewards:
         )
         paid: dict[tuple[int, ...], float] = {}
         for (h, *key), entry in self._table.items():
-            where = (0 if pooled else h, *key)
+            where = (h, UNKNOWN) if key[2] == UNKNOWN else (0 if pooled else h, *key)
             paid[where] = paid.get(where, 0.0) + entry[0]
-        if any(times > happened.get(where, 0) for where, times in paid.items()):
+        episodes = int(counts["count"][counts["h"] < 0].sum())
+        if any(times > (episodes if len(where) == 2 else happened.get(where, 0)) for where, times in paid.items()):
             raise ValueError("its observed rewards do not match its counts.")
         if self.paid_again is not None:
             # An episode pays at most once, or H times if it paid again, so not every count of payments that are not zero fits.
-            episodes = int(counts["count"][counts["h"] < 0].sum())
             steps = 1 + max((key[0] for key in self._table), default=0)
             sure = sum(entry[0] for entry in self._table.values() if entry[2] > 0 or entry[3] < 0)
             if self.paid_again > episodes or (not self.pooled and sure > episodes + self.paid_again * (steps - 1)):
