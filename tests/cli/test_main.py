@@ -19,7 +19,20 @@ from anyreward.cli import app
 from ..helpers.waiting import PATIENCE
 
 SCRIPT = Path(sys.executable).parent / "anyreward"
-COMMANDS = ("explore", "info", "plan", "evaluate", "audit", "merge", "algorithms", "compare", "sweep", "reproduce", "demo")
+COMMANDS = (
+    "explore",
+    "certify",
+    "info",
+    "plan",
+    "evaluate",
+    "audit",
+    "merge",
+    "algorithms",
+    "compare",
+    "sweep",
+    "reproduce",
+    "demo",
+)
 
 
 def run(folder, *arguments, code=0):

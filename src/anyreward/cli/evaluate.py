@@ -25,11 +25,14 @@ from .app import (
     two_numbers,
 )
 
+BEHAVIOUR = "behaviour"  # in place of a file: the policy of the data
+
 
 @app.command(
     epilog=examples(
         'anyreward evaluate chain.atlas --policy policy.csv --reward "state == 30"',
         "anyreward evaluate lake.atlas --policy mine.npy --reward own",
+        "anyreward evaluate desk.atlas --policy behaviour --reward own",
     )
 )
 @report_errors
@@ -40,7 +43,7 @@ def evaluate(
         typer.Option(
             help="The policy: a .csv file with the columns h, s and a, as 'anyreward plan --out' writes it, or with the names of "
             "states and actions in the columns state and action; or a .npy or .json array of shape (H, S), or (H, S, A) for "
-            "probabilities.",
+            "probabilities; or behaviour for what was done: the frequencies of the actions in the data.",
             show_default=False,
         ),
     ],
@@ -62,7 +65,7 @@ def evaluate(
 
     it = load(atlas)
     scoring = scoring_of(it, reward, two_numbers(reward_range), rewards, stationary_rewards, paid_once)
-    found = it._evaluate(read_policy(policy, it), scoring)
+    found = it._evaluate(it.behaviour if str(policy) == BEHAVIOUR else read_policy(policy, it), scoring)
     assumptions, delta = it._assumptions(*scoring.assumed), it.certificate.delta
     if as_json:
         say_json({**found._asdict(), "delta": delta, "assumptions": assumptions})

@@ -10,6 +10,7 @@ import typer
 
 from ..words import exact, up, worded
 from .app import AsJson, AtlasFile, Grid, app, certificate_facts, examples, grid_shape, report_errors, say, say_json
+from .certify import found_lines
 
 
 @app.command(epilog=examples("anyreward info chain.atlas --plot chain.png", "anyreward info room.atlas --grid 21x21 --json"))
@@ -58,6 +59,8 @@ def info(
         f"coverage: {seen:,} of {setting.n_states:,} states, {it.counts.visited_pairs:,} of {laws:,} "
         + ("(s, a)" if setting.stationary else "(h, s, a)"),
     ]
+    if "log" in it.source:
+        lines[2:2] = found_lines(it.source["log"], setting.horizon)
     if it.certificate.target is not None:
         lines.append(f"target: epsilon {exact(it.certificate.target)}, {'reached' if it.certificate.met else 'not reached'}")
     if it.own_reward is not None:

@@ -55,6 +55,13 @@ def plan(
             "where the certificate would not hold otherwise.",
         ),
     ] = False,
+    improvement: Annotated[
+        bool,
+        typer.Option(
+            "--improvement",
+            help="Also certify by how much the plan is better than what was done: the frequencies of the actions.",
+        ),
+    ] = False,
     grid: Grid = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -83,13 +90,19 @@ def plan(
         plots.save_figure(plot, made.plot(shape))
     if html is not None:
         replace_file(html, plan_page(made, reward, plots.grid_of(it, shape)).encode())
+    better = it.improvement(made) if improvement else None
     if as_json:
         facts = {"value": made.value, "lower": made.lower, "upper": made.upper, "regret_bound": made.regret_bound}
-        say_json({**facts, "delta": made.delta, "assumptions": made.assumptions, "policy": made.policy.tolist()})
+        gain = {} if better is None else {"improvement": better._asdict()}
+        say_json({**facts, **gain, "delta": made.delta, "assumptions": made.assumptions, "policy": made.policy.tolist()})
         return
     say(f"value {made.value:.6g} in the empirical model")
     ends = f"{down(made.lower, 6)} <= its true value <= the optimum <= {up(made.upper, 6)}"
-    say(f"with probability {confidence_level(made.delta)}: {ends}", *assumed_lines(made.assumptions))
+    say(f"with probability {confidence_level(made.delta)}: {ends}")
+    if better is not None:
+        gained = f"{down(better.lower, 6)} <= its true value - the value of what was done <= {up(better.upper, 6)}"
+        say(f"at once with that: {gained}; {better.value:.6g} in the empirical model")
+    say(*assumed_lines(made.assumptions))
     if not quiet:
         say("", *plots.plan_text(made, shape))
         say(*(f"written: {path}" for path in (out, html, plot) if path is not None))
