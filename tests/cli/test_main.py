@@ -414,7 +414,7 @@ def test_rewards_that_are_paid_once_are_an_option(tmp_path, monkeypatch):
     assert text in json.loads(said("plan", "lake.atlas", *own, "--json"))["assumptions"]
     assert text in said("evaluate", "lake.atlas", *own, "--policy", "policy.csv")
     assert text in said("verify", "lake.atlas", "FrozenLake-v1", *own, "--episodes", 20, "--quiet")
-    assert "--paid-once are for --reward own" in said("plan", "lake.atlas", "--reward", "state", "--paid-once", code=2)
+    assert "--paid-once are only for --reward own" in said("plan", "lake.atlas", "--reward", "state", "--paid-once", code=2)
     said("explore", "CliffWalking-v1", "--horizon", 5, "--max-episodes", 9, "--out", "cliff.atlas", "-q", code=3)
     assert "paid more than one reward" in said("plan", "cliff.atlas", *own, "--reward-range=-100,0", code=2)
 

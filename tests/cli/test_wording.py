@@ -173,7 +173,8 @@ def test_what_a_sweep_file_says_is_not_an_option():
         *(
             ("plan", "it.atlas", *wrong)
             for wrong in (
-                ("--reward", "9 * state"), ("--reward", "own", "--paid-once"), ("--reward", "state", "--reward-range", "1,0"),
+                ("--reward", "9 * state"), ("--reward", "own", "--paid-once"),
+                ("--reward", "state == 1", "--reward-range", "1,0"),
                 ("--reward", "state == 1", "--rewards", "random"), ("--reward", "state == 1", "--stationary-rewards"),
             )
         ),

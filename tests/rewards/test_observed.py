@@ -148,7 +148,7 @@ def test_files_keep_how_many_episodes_paid_again(tmp_path, record):
         old.plan("own", (-1.0, 2.0), paid_once=True)
     with pytest.raises(ValueError, match=r"\d+ episodes paid more than one reward that is not zero"):
         atlas.evaluate(np.zeros((H, 4), int), "own", (-1.0, 2.0), paid_once=True)
-    with pytest.raises(ValueError, match="paid_once are for the reward 'own'"):
+    with pytest.raises(ValueError, match="paid_once are only for the reward 'own'"):
         atlas.plan("state == 1", paid_once=True)
 
 

@@ -137,7 +137,7 @@ def scoring_of(
         return replace(scoring, with_delta=lambda delta: _own(atlas, reward_range, *known, delta))
     if rewards is not None or stationary_rewards or paid_once:
         raise ValueError(
-            "rewards, stationary_rewards and paid_once are for the reward 'own': leave them out for a reward that you give."
+            "rewards, stationary_rewards and paid_once are only for the reward 'own': leave them out if you give it."
         )
     scoring = _given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta)
     # Balls of another probability are not those of the certificate, so that its error bound does not apply.
