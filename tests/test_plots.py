@@ -77,6 +77,7 @@ def test_plans_in_words(chain, lake, named):
     assert len(rows) == 4
     assert set("".join(rows)) <= set("←↓→↑· ")
     assert any("[seen" in line for line in plots.plan_text(named.plan("state == 1")))
+    assert all(len(line) <= 80 for line in plots.plan_text(named.plan("state == 1")))
     many = ar.explore(ar.envs.garnet(30, 2, 3), 5, max_episodes=500)
     assert plots.plan_text(many.plan("state == 1"))[-1].startswith("and ")
 

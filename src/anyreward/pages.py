@@ -215,7 +215,7 @@ def plan_card(plan: Plan) -> str:
         element("p", *worth(plan), class_="head"),
         plan_bar(plan),
         plan_table(plan, what.lines(0, CARD_LINES)),
-        element("p", f"and {more:,} more states", class_="soft") if more > 0 else Html(),
+        element("p", f"and {more:,} more state{'s' if more > 1 else ''}", class_="soft") if more > 0 else Html(),
         facts([("thin data", thin_words(plan)), ("assumes", plan.assumptions or "only the Markov property")]),
     )
 
@@ -347,7 +347,8 @@ def plan_tables(plan: Plan, what: Outline, start: int, stop: int) -> list[Html]:
     if shown < stop:
         share = up(100 * what.time_in(shown, stop) / len(plan.policy), 2)
         time = f", in which the plan spends {share}% of its time" if start == 0 else ""
-        parts.append(element("p", f"{stop - shown:,} more states are not shown{time}.", class_="soft"))
+        count = "1 more state is" if stop - shown == 1 else f"{stop - shown:,} more states are"
+        parts.append(element("p", f"{count} not shown{time}.", class_="soft"))
     return parts
 
 

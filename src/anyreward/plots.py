@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
 MAX_GRID_ROWS = 200  # the most rows of a grid in a terminal
 COLUMNS, WIDTH = 80, 60  # of a terminal, and the number of bars in it
-TEXT_LINES = 8  # the number of states whose actions are shown in a terminal
+TEXT_LINES, TEXT_STRETCHES = 8, 5  # states, and stretches of steps for each, that are shown in a terminal
 FIGURE_LINES = 40  # the number of states whose actions are drawn
 BLUE, GREY = "#1f5fa8", "#888888"
 
@@ -96,12 +97,17 @@ def plan_text(plan: Plan, grid: tuple[int, int] | None = None) -> list[str]:
             said = "what it does in each cell, at the step at which it is most likely to be there:"
             return [said, *(gap.join(sign.rjust(wide) for sign in row) for row in rows)]
     what = outline.Outline(plan)
-    shown = [
-        f"{atlas.state_name(line.state)}: " + ", ".join(_stretch_text(plan, line, stretch) for stretch in line.stretches)
-        for line in what.lines(0, TEXT_LINES)
+    shown: list[str] = []
+    for line in what.lines(0, TEXT_LINES):
+        does = [_stretch_text(plan, line, stretch) for stretch in line.stretches[:TEXT_STRETCHES]]
+        does += ["..."] if len(line.stretches) > TEXT_STRETCHES else []
+        shown += textwrap.wrap(f"{atlas.state_name(line.state)}: {', '.join(does)}", COLUMNS, subsequent_indent="    ")
+    more = len(what.states) - TEXT_LINES
+    return [
+        "what it does, in the states in which it spends most time:",
+        *shown,
+        *([f"and {more:,} more state{'s' if more > 1 else ''}"] if more > 0 else []),
     ]
-    more = len(what.states) - len(shown)
-    return ["what it does, in the states in which it spends most time:", *shown, *([f"and {more:,} more"] if more else [])]
 
 
 def _stretch_text(plan: Plan, line: outline.Line, stretch: outline.Stretch) -> str:
