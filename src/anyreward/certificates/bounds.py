@@ -148,8 +148,10 @@ class TightBound:
     exact_tv: bool = True
 
     def __post_init__(self) -> None:
-        if self.max_successors is not None and whole_number(self.max_successors, "max_successors") < 1:
-            raise ValueError(f"max_successors is {self.max_successors}: it has to be at least 1.")
+        if self.max_successors is not None:
+            object.__setattr__(self, "max_successors", whole_number(self.max_successors, "max_successors"))
+            if self.max_successors < 1:
+                raise ValueError(f"max_successors is {self.max_successors}: it has to be at least 1.")
         for name in ("transfer", "trajectory", "exact_tv"):
             object.__setattr__(self, name, boolean(getattr(self, name), name))
         if self.threshold not in THRESHOLDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import fsum, inf
+from typing import Any
 
 import numpy as np
 
@@ -49,9 +50,9 @@ class Robust:
         setting = counts.setting
         if isinstance(reward, ArrivalReward):
             nothing = np.zeros((setting.horizon, setting.n_outcomes, setting.n_actions))
-            self.reward = nothing, reward.pointer, reward.target, reward.pay
-        else:  # a copy, because the kernels are compiled for writable arrays
-            self.reward = np.array(reward), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+            self.reward: Any = nothing, (reward.pointer, reward.target, reward.pay)
+        else:  # a copy, because the kernels are compiled for writable arrays in C order
+            self.reward = np.array(reward, order="C"), None
 
     def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Q and V, without `base`, of the best actions or of a policy (`whose`) in the extreme models (`side`)."""

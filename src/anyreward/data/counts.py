@@ -527,7 +527,7 @@ class Counts:
 
     def _book(self, pool: Counts) -> None:
         """Scores the transitions since the last renewal by the pooled counts, then adds them to the pooled counts."""
-        pool.add_flows(kernels.table.book(self.table, pool.table, self.setting.n_actions, self.setting.n_outcomes))
+        pool.add_flows(kernels.table.book(self.table, self.setting.n_actions, self.scores()))
         self._booked_at = self.episodes
 
     def _add_evidence(self, flows: np.ndarray, evidence: np.ndarray) -> None:

@@ -48,7 +48,7 @@ def _learning(request: Learning, mdp: TabularMDP, rng: np.random.Generator) -> t
     counts, setting = explorer.counts, explorer.setting
     H, S = setting.horizon, setting.n_outcomes
     states, actions = np.empty((written, H + 1), np.int64), np.empty((max(1, written), H), np.uint32)
-    policies = np.empty((written if request.written == "policies" else 0, H, S), np.int32)
+    policies = np.empty((written, H, S), np.int32) if request.written == "policies" else None
     nodes, payments = np.empty(H + 1, np.uint32), np.empty(H)
     done = 0
     while True:
@@ -56,13 +56,13 @@ def _learning(request: Learning, mdp: TabularMDP, rng: np.random.Generator) -> t
         rows = slice(done, None) if written else slice(None)
         done += explorer.kernel("run")(
             mdp.model, counts.table, explorer.learner(), explorer.seed_key, rng,
-            min(request.episodes - done, counts.until_booking), request.goal,
-            nodes, actions[rows], payments, states[rows], policies[rows],
+            int(min(request.episodes - done, counts.until_booking)), request.goal,
+            nodes, actions[rows], payments, states[rows], None if policies is None else policies[rows],
         )  # fmt: skip
         counts.book_if_due()
         if done == request.episodes or not written:
-            outcome = states, actions.astype(np.int64), policies
-            return outcome[: 3 if request.written == "policies" else 2] if written else ()
+            outcome = (states, actions.astype(np.int64)) if policies is None else (states, actions.astype(np.int64), policies)
+            return outcome if written else ()
 
 
 class TabularEnvironment:

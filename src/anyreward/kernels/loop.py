@@ -42,18 +42,6 @@ take_in = method("take_in")
 plan_of, pay_of, bound_of = method("plan", nothing_to_plan), method("pay", nothing_to_pay), method("bound", unbounded)
 
 
-@loop
-def plan(table, learner):
-    """Updates the index, called from Python."""
-    plan_of(learner, table)
-
-
-@loop
-def bound(table, learner):
-    """The value that decides when exploration stops, called from Python."""
-    return bound_of(learner, table)
-
-
 @allocates
 def learn(table, learner, states, actions, payments):
     """Records episodes that were played elsewhere, and learns from them. Needs room in the table for all of them.
@@ -74,15 +62,15 @@ def run(model, table, learner, seed_key, rng, episodes, goal, nodes, actions, pa
 
     It stops earlier when the learner's bound is at most `goal`, or the table is full. Each episode is played with the greedy
     policy of the index after the previous one. nodes (H+1), actions (1 or B, H) and payments (H) are scratch space. The first
-    episodes are written into states (B, H+1) with their actions (B, H), and into policies (B, H, S), as far as these arrays have
-    rows.
+    episodes are written into states (B, H+1) with their actions (B, H), and into policies (B, H, S) unless that is None, as far
+    as these arrays have rows.
     """
     A, used = learner.n_actions, table.used
     for done in range(episodes):
         if not has_room(table, len(nodes)):
             return done
         met, key, b = used[NODES], episode_key(seed_key, used[EPISODES]), min(done, len(actions) - 1)
-        if done < len(policies):
+        if policies is not None and done < len(policies):
             write_policy(learner.index, learner.prior, A, table.node_of, key, policies[done])
         play(model, table, learner.index, learner.prior, A, key, rng, nodes, actions[b])
         pay_of(learner, table, nodes, actions[b], rng, payments)

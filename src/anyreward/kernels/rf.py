@@ -104,7 +104,7 @@ def sweep(table, rows, greedy, rule):
         else:
             node = head[h]
             while node != 0:
-                total += sweep_node(table, rows, A, node, weight, cap, empty, ahead_of, Q_h, V_h, settled_h)
+                total += sweep_node(table, rows, A, np.uint64(node), weight, cap, empty, ahead_of, Q_h, V_h, settled_h)
                 count += 1
                 node = following[node]
         mean = (total + (S - count) * empty) / S
@@ -144,7 +144,7 @@ def start_index(table, rows, greedy, rule):
     if table.n[0] == 0:
         blank = radius_of(rule.radius, 0.0)
         return min(rule.start_cap, rule.start_weight * blank + greedy.unvisited[0])
-    ahead = total_ahead(table.first, table.size, table.target, table.seen, greedy.V[0], 0)
+    ahead = total_ahead(table.first, table.size, table.target, table.seen, greedy.V[0], np.uint64(0))
     return min(rule.start_cap, rule.start_weight * rows.radius[0] + ahead / table.n[0])
 
 

@@ -13,6 +13,15 @@ BEST, GIVEN = 0, 1  # the value of the best actions, or of a given policy
 
 
 @loop
+def extreme_of(f, sign):
+    """The largest (sign 1) or the smallest (sign -1) entry."""
+    top = sign * f[0]
+    for s in range(1, len(f)):
+        top = max(top, sign * f[s])
+    return sign * top
+
+
+@loop
 def ahead(table, A, c, most, layer, s, a, f, extreme, sign, g):
     """The extreme expectation of f(s') over the ball of (s, a); `extreme` is the extreme of f over all states.
 
@@ -37,7 +46,7 @@ def ahead(table, A, c, most, layer, s, a, f, extreme, sign, g):
 
 
 @loop
-def with_pay(f, extreme, order, sign, target, pay, begin, end, paid):
+def with_pay(f, order, sign, target, pay, begin, end, paid):
     """Adds the rewards on arrival of a pair to f, and returns the extreme of the sum over all states.
 
     Only the successors with rewards change, so the extreme is among them or is the best of the others in `order`.
@@ -63,25 +72,30 @@ def without_pay(f, V, discount, target, begin, end, paid):
 
 
 @allocates
-def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose, policy, floor, ceiling):
+def values(table, A, c, most, base, arrival, discount, sign, whose, policy, floor, ceiling):
     """Q (H, S, A) and V (H+1, S) of the best actions or of a policy (H, S, A), in the extreme models of the balls.
 
     Values at step h are cut off at floor[h] and ceiling[h].
 
-    The reward is `base` (H, S, A) plus, if `pointer` is not empty, a reward on arrival (`rewards.forms.ArrivalReward`). Q is left
-    at 0 for actions that the policy never takes.
+    The reward is `base` (H, S, A) plus, unless `arrival` is None, a reward on arrival, given by the three arrays of an
+    `ArrivalReward` (`rewards.forms`). With None, what such a reward needs is not compiled. Q is left at 0 for actions that the
+    policy never takes.
 
     In a state whose legal actions are unknown, any non-empty set of actions may be the legal one, and any of its actions may
     replace the one that was chosen. There the extreme over all actions is taken, both for a policy and for the best actions.
     """
     H, S, _ = base.shape
-    layers, steps = len(table.head), max(1, (len(pointer) - 1) // (S * A))
-    Q, V, g = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.empty(S)
-    paid = np.zeros(S, np.bool_)
+    layers = len(table.head)
+    Q, V, f, g = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.empty(S), np.empty(S)
+    if arrival is not None:
+        pointer, target, pay = arrival
+        steps, paid = (len(pointer) - 1) // (S * A), np.zeros(S, np.bool_)
     for h in range(H - 1, -1, -1):
-        f = discount * V[h + 1]
-        extreme = sign * (sign * f).max()
-        order = np.argsort(sign * f) if len(pointer) > 0 else np.empty(0, np.int64)
+        for s in range(S):
+            f[s] = discount * V[h + 1, s]
+        extreme = extreme_of(f, sign)
+        if arrival is not None:
+            order = np.argsort(sign * f)
         for s in range(S):
             total, top, extreme_top = 0.0, -np.inf, -np.inf
             unsure = is_unsure(table.known, A, s)
@@ -91,13 +105,15 @@ def values(table, A, c, most, base, pointer, target, pay, discount, sign, whose,
                 if is_illegal(table.known, A, s, a):
                     Q[h, s, a] = -np.inf
                     continue
-                pair = (min(h, steps - 1) * S + s) * A + a
-                begin, end = (pointer[pair], pointer[pair + 1]) if len(pointer) > 0 else (0, 0)
-                extreme_paid = extreme
-                if end > begin:
-                    extreme_paid = with_pay(f, extreme, order, sign, target, pay, begin, end, paid)
-                q = base[h, s, a] + ahead(table, A, c, most, min(h, layers - 1), s, a, f, extreme_paid, sign, g)
-                without_pay(f, V[h + 1], discount, target, begin, end, paid)
+                extreme_here = extreme
+                if arrival is not None:
+                    pair = (min(h, steps - 1) * S + s) * A + a
+                    begin, end = pointer[pair], pointer[pair + 1]
+                    if end > begin:
+                        extreme_here = with_pay(f, order, sign, target, pay, begin, end, paid)
+                q = base[h, s, a] + ahead(table, A, c, most, min(h, layers - 1), s, a, f, extreme_here, sign, g)
+                if arrival is not None:
+                    without_pay(f, V[h + 1], discount, target, begin, end, paid)
                 q = min(ceiling[h], max(floor[h], q))
                 Q[h, s, a] = q
                 if whose == GIVEN:
@@ -115,7 +131,7 @@ def start(table, c, V, sign):
 
     V holds the values of all states in which an episode can start.
     """
-    extreme = sign * (sign * V).max()
+    extreme = extreme_of(V, sign)
     if table.n[0] == 0:
         return extreme
     begin, size = np.int64(table.first[0]), np.int64(table.size[0])

@@ -282,11 +282,12 @@ def scores(table, pool, A, S, out):
 
 
 @allocates
-def book(table, pool, A, S):
-    """Scores the transitions since the last booking, and returns them as pooled rows for `record_flows`."""
+def book(table, A, scored):
+    """Books the transitions since the last booking, and returns them as pooled rows for `record_flows`.
+
+    `scored` (M,) is the present evidence of every edge, as written by `scores`.
+    """
     out = np.empty((table.used[EDGES], 5), np.int64)
-    scored = np.empty(len(table.seen))
-    scores(table, pool, A, S, scored)
     i = 0
     for row in range(A, table.used[NODES] * A):
         for e in range(table.first[row], table.first[row] + table.size[row]):

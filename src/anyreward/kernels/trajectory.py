@@ -63,7 +63,7 @@ def start_value(table, A, c, tau, kappa_start, w_start, w_first, V):
         return expected_error(table, A, V[0], w_first)
     if table.n[0] == 0:
         return w_start
-    ahead = total_ahead(table.first, table.size, table.target, table.seen, V[0], 0) / table.n[0]
+    ahead = total_ahead(table.first, table.size, table.target, table.seen, V[0], np.uint64(0)) / table.n[0]
     return min(w_start, charge(kappa_start, w_start, c[0], tau[0]) + ahead)
 
 
@@ -137,7 +137,8 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
             if i == coarse:
                 if lam[H - 1] == 0.0:
                     break
-                trial[:] = lam
+                for j in range(H):
+                    trial[j] = lam[j]
                 kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
                 backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
             # At the optimum lambda_j^2 = G_{<j} / 2. Go half the way in that direction, in logarithms.
@@ -155,5 +156,6 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
         phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w[0], V)
         if phi < smallest:
             smallest = phi
-            lam[:] = trial
+            for j in range(H):
+                lam[j] = trial[j]
     return smallest, lam
