@@ -1,7 +1,9 @@
 """What is not part of Numba's documented interface can be missing: then kernels compile more slowly and compute the same."""
 
 import os
+import pickle
 import shutil
+import stat
 import subprocess
 import sys
 from importlib import metadata
@@ -35,6 +37,12 @@ class Renamed(numba.core.caching.FunctionCache):
         return "elsewhere"
 numba.core.caching.FunctionCache = Renamed
 """
+NO_WRITING = """
+import filelock
+def refuse(*_, **__):
+    raise PermissionError("read-only")
+filelock.FileLock = refuse
+"""
 WARNING = "compiled code cannot be cached where it should be: it is compiled again in every process."
 
 
@@ -52,7 +60,8 @@ def cached(folder):
 def test_everything_is_there_in_the_version_that_is_pinned():
     assert compiled.LOOP == {"_nrt": False}
     assert compiled.INLINED == {"_nrt": False, "forceinline": True}
-    assert compiled._kernel_cache() is not None
+    assert compiled.BARE == {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    assert compiled._can_be_cached()
 
 
 def test_options_of_numba_are_left_as_they_were():
@@ -97,6 +106,90 @@ def test_a_temporary_folder_serves_with_one_warning(tmp_path):
     again, said = run(before + VALUE, tmp_path / "file")
     assert again == value
     assert "compiling" not in said
+
+
+@pytest.mark.slow
+def test_a_cache_that_can_only_be_read_is_read_and_nothing_is_said(tmp_path):
+    """It was passed over once, and everything was compiled again: in containers, for all but the user who had installed it."""
+    value, _ = run(VALUE, tmp_path)
+    again, said = run(NO_WRITING + VALUE, tmp_path)
+    assert again == value
+    assert not said
+    other, said = run(NO_WRITING + VALUE.replace("8.0", "8"), tmp_path)  # for other types it is compiled, and not kept
+    assert other == value
+    assert said.count(WARNING) == 1
+
+
+def copied(folder):
+    """A copy of the package, which is another installation of the same version."""
+    shutil.copytree(ROOT, folder / "anyreward", ignore=shutil.ignore_patterns("__pycache__"))
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.mark.slow
+def test_installations_of_one_version_share_a_folder(tmp_path):
+    one, other = copied(tmp_path / "one"), copied(tmp_path / "other")
+    value, said = run(VALUE, tmp_path / "cache", **one)
+    assert "compiling" in said
+    again, said = run(VALUE, tmp_path / "cache", **other)
+    assert again == value
+    assert not said
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="modes are a POSIX matter")
+def test_code_in_a_folder_of_the_user_that_others_can_write_to_is_not_run(tmp_path):
+    """Numba unpickles what lies in its cache: whoever writes there would run code as us."""
+    package = copied(tmp_path / "package")
+    (tmp_path / "package" / "anyreward" / "kernels" / "__pycache__").touch()  # no folder: nothing can be cached there
+    home = {**package, "XDG_CACHE_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "temporary")}
+    (tmp_path / "temporary").mkdir()
+    value, said = run(VALUE, "", **home)
+    folder = tmp_path / "home" / "anyreward"
+    assert "compiling" in said
+    assert cached(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert run(VALUE, "", **home) == (value, "")
+    for index in folder.rglob("*.nbi"):
+        index.write_bytes(pickle.dumps(Evil()))
+    _, said = run(VALUE, "", **home)
+    assert "run from the cache" in said  # in a folder of ours alone it is trusted, which shows that the file is read
+    for index in folder.rglob("*.nbi"):
+        index.write_bytes(pickle.dumps(Evil()))
+    folder.chmod(0o777)
+    again, said = run(VALUE, "", **home)
+    assert again == value
+    assert "run from the cache" not in said
+    assert said.count("compiled code cannot be cached where it should be") == 1  # a temporary folder serves
+
+
+class Evil:
+    """Writes to stderr when it is unpickled."""
+
+    def __reduce__(self):
+        return os.write, (2, b"run from the cache")
+
+
+SLOW_WRITING = """
+import time
+from numba.core.caching import IndexDataCacheFile
+quickly = IndexDataCacheFile._save_index
+def slowly(self, overloads):
+    time.sleep(2 if self._index_name.startswith("radii.psi_mean") else 0)
+    quickly(self, overloads)
+IndexDataCacheFile._save_index = slowly
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_compile_at_the_same_time_lose_nothing(tmp_path):
+    """Numba reads, changes and writes one index for each function; without a lock, the last process would win."""
+    scripts = [VALUE, VALUE.replace("8.0", "8")]  # two lists of types
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    running = [subprocess.Popen([sys.executable, "-c", SLOW_WRITING + script], env=settings) for script in scripts]
+    assert [process.wait() for process in running] == [0, 0]
+    for script in scripts:
+        assert "compiling" not in run(script, tmp_path)[1]
 
 
 def test_without_numba_nothing_is_cached_and_nothing_is_said(tmp_path):

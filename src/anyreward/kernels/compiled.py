@@ -4,14 +4,20 @@ A division by zero gives inf or nan instead of an exception that every loop woul
 the arrays it is given: compiled without Numba's memory manager, it counts no references, which in loops of a few nanoseconds a
 turn is worth a third of the time. What allocates says so.
 
+To compile takes seconds, so as little as possible is compiled. A kernel that is only called by other kernels gets no code for
+being called from Python, which for our large tuples of arrays would be most of it; and whether an argument is a constant, a short
+or a long integer makes no difference between kernels, so that there is one compiled form of each and not several.
+
 Numba renews a cached function when its own file changes, but not when a function that it calls has changed in another file.
 So the cache lies in a folder that is named after the contents of all kernels and of the formulas that they compile: code of
-another version is never run. Where it cannot be written, a temporary folder serves, or none, with a warning; what is damaged is
-thrown away and compiled again.
+another version is never run, and all installations of one version can share a folder. Compiled code is looked for in every folder
+of `_folders` and saved in the first one that can be written; if that is one for temporary files, or none, a warning says so. What
+is damaged is thrown away and compiled again.
 
-Two things here are not part of Numba's documented interface: the options `_nrt` and `forceinline`, and the class of a cache. So
-`pyproject.toml` caps Numba's version, and both are looked for on import. A Numba without the options compiles without them, and
-a Numba without the class compiles anew in every process: both take longer and compute the same.
+Three things here are not part of Numba's documented interface: some options, the class of a cache, and how a kernel finds the
+compiled form of another. So `pyproject.toml` caps Numba's version, and all three are looked for on import. A Numba without the
+options compiles without them, a Numba without the class compiles anew in every process, and a Numba that finds compiled forms in
+another way finds those for Python: all this takes longer and computes the same.
 """
 
 from __future__ import annotations
@@ -22,12 +28,13 @@ import itertools
 import os
 import re
 import stat
+import sys
 import tempfile
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 from numba import types
@@ -50,21 +57,43 @@ def _known(**options: Any) -> dict[str, Any]:
 
 LOOP: dict[str, Any] = _known(_nrt=False)
 INLINED: dict[str, Any] = _known(_nrt=False, forceinline=True)
-VERSION = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(SOURCES)) + repr(INLINED).encode()).hexdigest()[:16]
+BARE: dict[str, Any] = _known(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+MADE_FROM = b"".join(path.read_bytes() for path in sorted(SOURCES)) + repr((INLINED, BARE, numba.__version__)).encode()
+VERSION = hashlib.sha256(MADE_FROM).hexdigest()[:16]
 
 
-def _folders() -> list[str]:
-    """Where the cache may lie, the best place first; the last one is among everybody's temporary files."""
-    temporary = os.path.join(tempfile.gettempdir(), f"anyreward-{os.getuid() if hasattr(os, 'getuid') else 'cache'}")
-    if numba.config.CACHE_DIR:  # the user's choice: NUMBA_CACHE_DIR
-        return [numba.config.CACHE_DIR, temporary]
+class Folder(NamedTuple):
+    """A folder in which compiled code may lie. What lies there is run."""
+
+    path: str
+    private: bool  # whether it is only used if nobody else can write there
+    temporary: bool = False
+
+    @property
+    def of_version(self) -> str:
+        return os.path.join(self.path, f"anyreward-{VERSION}")
+
+    def is_trusted(self, make: bool = False) -> bool:
+        """Whether what lies there may be run: the folder is not private, or it is ours alone; it is made if asked to."""
+        return not self.private or ((make or os.path.exists(self.path)) and _is_ours(self.path))
+
+
+def _folders() -> list[Folder]:
+    """Where the cache may lie, the best place first; the last one is among everybody's temporary files.
+
+    The folder that NUMBA_CACHE_DIR names is the user's choice. Whoever can write beside our own files can change these as well.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "cache"
+    temporary = Folder(os.path.join(tempfile.gettempdir(), f"anyreward-{user}"), private=True, temporary=True)
+    if numba.config.CACHE_DIR:
+        return [Folder(numba.config.CACHE_DIR, private=False), temporary]
     of_user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return [str(HERE / "__pycache__"), os.path.join(of_user, "anyreward"), temporary]
+    own = Folder(os.path.join(of_user, "anyreward"), private=True)
+    return [Folder(str(HERE / "__pycache__"), private=False), own, temporary]
 
 
-@functools.cache
 def _is_ours(folder: str) -> bool:
-    """Whether a folder among everybody's temporary files, made if need be, is ours alone: what lies there is run."""
+    """Whether a folder, made if need be, is ours alone."""
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         about = os.lstat(folder)
@@ -81,95 +110,179 @@ def _warn_once(instead: str) -> None:
 
 
 @functools.cache
-def _kernel_cache() -> Any:
-    """The class of our caches, or None if this version of Numba does not have what it is made from."""
+def _shelf(path: str) -> Any:
+    """The class of Numba's caches in a folder, or None if this version of Numba does not have what it is made from."""
     try:
         from numba.core import caching
 
         locator = getattr(caching, "InTreeCacheLocator", None) or caching._InTreeCacheLocator  # its name until Numba 0.61
 
         class Place(locator):
-            """A folder for the compiled forms of a function."""
-
-            folder = ""
-
-            def __init__(self, function: Any, file: str) -> None:
-                super().__init__(function, file)
-                self.path = os.path.join(self.folder, f"anyreward-{VERSION}", self.get_suitable_cache_subpath(file))
-
-            def get_cache_path(self) -> str:
-                return self.path
-
-            def get_source_stamp(self) -> Any:
-                return VERSION, super().get_source_stamp()
-
-        class Temporary(Place):
             @classmethod
             def from_function(cls, function: Any, file: str) -> Any:
-                place = super().from_function(function, file) if _is_ours(cls.folder) else None
-                if place is not None:
-                    _warn_once(f"{cls.folder} is used")
-                return place
+                return cls(function, file)
 
-        *folders, temporary = _folders()
-        places = [type("Place", (Place,), {"folder": folder}) for folder in folders]
-        places.append(type("Place", (Temporary,), {"folder": temporary}))
+            def get_cache_path(self) -> str:
+                return path
+
+            def get_source_stamp(self) -> str:
+                return VERSION
 
         class Implementation(caching.CompileResultCacheImpl):
-            _locator_classes = places
+            _locator_classes = (Place,)
 
-        class KernelCache(caching.FunctionCache):
-            """Numba's cache in a folder of ours, where damaged files count as missing and a full disk is no error."""
-
+        class Shelf(caching.FunctionCache):
             _impl_class = Implementation
-
-            def load_overload(self, *arguments: Any) -> Any:
-                try:
-                    return super().load_overload(*arguments)
-                except Exception:  # whatever unpickling a damaged file raises
-                    with suppress(OSError):
-                        self.flush()
-                    return None
-
-            def save_overload(self, *arguments: Any) -> None:
-                with suppress(OSError):
-                    super().save_overload(*arguments)
 
     except (ImportError, AttributeError, TypeError):
         return None
-    return KernelCache
+    return Shelf
 
 
-def _keep_on_disk(dispatcher: Any) -> None:
+class KernelCache:
+    """The compiled forms of a function on disk, as Numba asks for them.
+
+    Several processes may read and write at the same time: they lock a folder to write in it. Damaged files count as missing, and
+    a full disk is no error.
+    """
+
+    def __init__(self, function: Any, kind: str) -> None:
+        self.function, self.kind = function, kind
+
+    @functools.cached_property
+    def shelves(self) -> list[tuple[Folder, Any]]:
+        """The folders that may have it, each with Numba's cache of the function in that folder."""
+        return [(folder, _shelf(os.path.join(folder.of_version, self.kind))(self.function)) for folder in _folders()]
+
+    @property
+    def cache_path(self) -> str:
+        return str(self.shelves[0][1].cache_path)
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        for folder, shelf in self.shelves:
+            if not os.path.isdir(shelf.cache_path) or not folder.is_trusted():
+                continue
+            try:
+                found = shelf.load_overload(signature, context)
+            except Exception:  # whatever unpickling a damaged file raises
+                with suppress(OSError):
+                    shelf.flush()
+                continue
+            if found is not None and tuple(found.signature.args) == tuple(signature):
+                return found
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        from filelock import FileLock
+
+        for folder, shelf in self.shelves:
+            with suppress(OSError, NotImplementedError):  # it cannot be written, is full, or cannot be locked
+                if folder.is_trusted(make=True):
+                    os.makedirs(folder.of_version, exist_ok=True)
+                    with FileLock(os.path.join(folder.of_version, ".lock"), timeout=5):
+                        shelf.save_overload(signature, result)
+                    if folder.temporary:
+                        _warn_once(f"{folder.path} is used")
+                    return
+        _warn_once("it is compiled again in every process")
+
+    def flush(self) -> None:
+        for _, shelf in self.shelves:
+            shelf.flush()
+
+
+def folders_in_use() -> list[str]:
+    """The folders in which there is compiled code of this version that may be run."""
+    return [folder.of_version for folder in _folders() if os.path.isdir(folder.of_version) and folder.is_trusted()]
+
+
+def machine() -> str:
+    """The processor, the version of Python and the versions of libraries that compiled code is for."""
+    from numba.core.registry import cpu_target
+
+    return repr((sys.version_info[:2], VERSION, cpu_target.target_context.codegen().magic_tuple()))
+
+
+@contextmanager
+def counted() -> Iterator[list[str]]:
+    """Yields a list of the names of our functions that are compiled meanwhile; those that are loaded from disk are not."""
+    from numba.core import event
+
+    names: list[str] = []
+
+    class Listener(event.Listener):
+        def on_start(self, about: event.Event) -> None:
+            function = about.data["dispatcher"].py_func
+            if _is_of_this_package(function):
+                names.append(f"{function.__module__}.{function.__qualname__}")
+
+        def on_end(self, about: event.Event) -> None: ...
+
+    with event.install_listener("numba:compile", Listener()):
+        yield names
+
+
+def _keep_on_disk(dispatcher: Any, kind: str) -> None:
     """Lets a compiled function be cached, if that is possible."""
     if numba.config.DISABLE_JIT:  # then it is a plain function
         return
+    if _can_be_cached():
+        dispatcher._cache = KernelCache(dispatcher.py_func, kind)
+    else:
+        _warn_once("it is compiled again in every process")
+
+
+@functools.cache
+def _can_be_cached() -> bool:
+    """Whether caches work in this version of Numba as they do in the versions that we know."""
     try:
-        cache = _kernel_cache()(dispatcher.py_func)
-        if f"anyreward-{VERSION}" in cache.cache_path and hasattr(dispatcher, "_cache"):
-            dispatcher._cache = cache
-            return
-    except (AttributeError, RuntimeError, TypeError):  # no place for it, or a Numba that works in another way
-        pass
-    _warn_once("it is compiled again in every process")
+        return VERSION in KernelCache(_is_ours, "").cache_path and hasattr(numba.njit(_is_ours), "_cache")
+    except (AttributeError, RuntimeError, TypeError):
+        return False
 
 
-def _cached(**options: Any) -> Callable[[Any], Any]:
+def _kernel(cached: bool = True, **options: Any) -> Callable[[Any], Any]:
+    """Compiles a function twice if need be: to be called from Python, and as a part of other kernels, which needs less."""
+
     def decorate(function: Any) -> Any:
-        dispatcher = numba.njit(error_model="numpy", **options)(function)
-        _keep_on_disk(dispatcher)
+        dispatcher, part = (numba.njit(error_model="numpy", **options, **more)(function) for more in ({}, BARE))
+        if cached:
+            _keep_on_disk(dispatcher, "whole")
+            _keep_on_disk(part, "parts")
+        if hasattr(dispatcher, "get_call_template") and hasattr(dispatcher, "get_overload"):
+            _let_kernels_call(dispatcher, part)
         return dispatcher
 
     return decorate
 
 
-loop = _cached(**LOOP)
-inlined = _cached(**INLINED)
-allocates = _cached()
-inner = numba.njit(error_model="numpy", **INLINED)  # part of others that are cached, and with formulas that may be anybody's
+def _let_kernels_call(dispatcher: Any, part: Any) -> None:
+    """Kernels that name `dispatcher` get what it was compiled to for Python, if it was, or else `part`."""
+    of_python = dispatcher.get_call_template, dispatcher.get_overload
+
+    def template(kinds: Any, named: Any) -> Any:
+        kinds, named = [_wide(kind) for kind in kinds], {name: _wide(kind) for name, kind in named.items()}
+        return of_python[0](kinds, named) if tuple(kinds) in dispatcher.overloads else part.get_call_template(kinds, named)
+
+    def overload_of(kinds: Any) -> Any:
+        return of_python[1](kinds) if tuple(kinds) in dispatcher.overloads else part.get_overload(kinds)
+
+    dispatcher.get_call_template, dispatcher.get_overload = template, overload_of
+
+
+def _wide(kind: Any) -> Any:
+    """The type of an argument of a call between kernels: a constant and a short integer are passed as any other integer."""
+    kind = types.unliteral(kind)
+    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
+
+loop = _kernel(**LOOP)
+inlined = _kernel(**INLINED)
+allocates = _kernel()
+inner = _kernel(cached=False, **INLINED)  # part of others that are cached, and with formulas that may be anybody's
 
 for formula in formulas.SHARED:
-    register_jitable(error_model="numpy", **INLINED)(formula)
+    register_jitable(error_model="numpy", **INLINED, **BARE)(formula)
 
 
 def method(name: str, default: Any = None) -> Any:
@@ -178,7 +291,7 @@ def method(name: str, default: Any = None) -> Any:
     def call(constants: Any, *arguments: Any) -> Any:
         return getattr(constants, name)(*arguments)
 
-    @overload(call, strict=False, jit_options={"error_model": "numpy", **INLINED})
+    @overload(call, strict=False, jit_options={"error_model": "numpy", **INLINED, **BARE})
     def choose(constants: Any, *arguments: Any) -> Any:
         return getattr(constants.instance_class, name, default) if isinstance(constants, types.BaseNamedTuple) else None
 
@@ -196,7 +309,8 @@ def fitting(dispatcher: Any, constants: Any) -> Any:
     return dispatcher if _is_of_this_package(kind) else _copy_for(dispatcher, kind)
 
 
-def _is_of_this_package(kind: type) -> bool:
+def _is_of_this_package(kind: Any) -> bool:
+    """Whether a class or a function is defined in this package."""
     return kind.__module__.split(".")[0] == __name__.split(".")[0]
 
 
