@@ -5,6 +5,19 @@ The order of the imports is the order of the commands in `anyreward --help`.
 
 # ruff: noqa: I001
 from .app import app
-from . import explore, certify, info, plan, evaluate, playing, audit, merge, algorithms, experiments
+from . import explore, certify, info, plan, evaluate, playing, audit, merge, algorithms, experiments, warmup
 
-__all__ = ["algorithms", "app", "audit", "certify", "evaluate", "experiments", "explore", "info", "merge", "plan", "playing"]
+__all__ = [
+    "algorithms",
+    "app",
+    "audit",
+    "certify",
+    "evaluate",
+    "experiments",
+    "explore",
+    "info",
+    "merge",
+    "plan",
+    "playing",
+    "warmup",
+]

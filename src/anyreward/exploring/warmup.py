@@ -1,0 +1,174 @@
+"""Compiling everything beforehand, so that nobody has to wait for it later: `anyreward warmup`.
+
+Code is compiled for the types of what it is given. A list of these could be out of date; so everything that compiles is done
+once, on a tiny problem, with every algorithm, by the functions that users call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import kernels
+from .._files import replace_file
+from ..algorithms import ALGORITHMS
+from ..algorithms.registry import make_explorer
+from ..atlas.format import load
+from ..certificates.certificate import certify
+from ..data.counts import Counts
+from ..data.tabular import TabularMDP
+from ..envs import double_chain
+from ..setting import Setting
+from ..words import Countdown
+from .audit import audit
+from .explore import explore
+
+H = 4
+OTHER_FORMULAS: dict[str, list[dict[str, Any]]] = {"ucbvi": [{"bonus": "hoeffding"}]}  # options that select them
+
+
+class Warmth(NamedTuple):
+    """What `warm_up` has done."""
+
+    compiled: int  # how many functions were compiled, each for certain types
+    seconds: float
+    folders: list[str]  # where compiled code is cached
+
+
+def warm_up(progress: bool | None = None) -> Warmth:
+    """Compiles all that the library and its commands need, unless it is in the cache on disk.
+
+    Parameters
+    ----------
+    progress
+        True or False to show or hide a progress bar; None shows one on a terminal, after two seconds.
+    """
+    begin, compiled = time.monotonic(), kernels.compiled
+    if _is_warm():
+        return Warmth(0, time.monotonic() - begin, compiled.folders_in_use())
+    todo = tasks()
+    with compiled.counted() as names, tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?!compiled code)")  # what is played here is of no interest
+        with Countdown(progress, "compiling", len(todo)) as show:
+            for i, task in enumerate(todo):
+                show(i)
+                task(Path(folder) / f"{i}.atlas")
+    _remember()
+    return Warmth(len(names), time.monotonic() - begin, compiled.folders_in_use())
+
+
+def _note() -> str:
+    """The name of the file that notes, in a folder of the cache, what there is when everything is compiled.
+
+    It depends on all files of this package, since they determine what is compiled, and on all that Numba compiles for.
+    """
+    package = Path(__file__).parents[1]
+    sources = b"".join(path.read_bytes() for path in sorted(package.rglob("*.py")))
+    return f"warm-{hashlib.sha256(sources + kernels.compiled.machine().encode()).hexdigest()[:16]}.json"
+
+
+def _remember() -> None:
+    """Notes which files the cache has, with their sizes."""
+    files: dict[str, int] = {}
+    for folder in reversed(kernels.compiled.folders_in_use()):
+        files |= {str(path.relative_to(folder)): path.stat().st_size for path in Path(folder).rglob("*.nb[ci]")}
+    for folder in kernels.compiled.folders_in_use() if files else ():
+        with suppress(ValueError):  # it cannot be written there
+            replace_file(Path(folder) / _note(), json.dumps(files).encode())
+            return
+
+
+def _is_warm() -> bool:
+    """Whether everything that was noted is still there."""
+    folders = [Path(folder) for folder in kernels.compiled.folders_in_use()]
+    for folder in folders:
+        with suppress(OSError, ValueError, AttributeError):
+            noted = json.loads((folder / _note()).read_bytes())
+            if all(any(_size(place / name) == size for place in folders) for name, size in noted.items()):
+                return True
+    return False
+
+
+def _size(path: Path) -> int:
+    """The size of a file in bytes; -1 if there is none."""
+    return path.stat().st_size if path.is_file() else -1
+
+
+def tasks() -> list[Callable[[Path], None]]:
+    """What compiles everything. Each task is given the name of a file that it may write."""
+    found = [partial(_algorithm, name, {}) for name in ALGORITHMS]
+    found += [partial(_algorithm, name, options) for name, several in OTHER_FORMULAS.items() for options in several]
+    return [*found, _planning, _schedules, _observed_rewards, _data, _gymnasium]
+
+
+def _algorithm(name: str, options: dict[str, Any], file: Path) -> None:
+    """Exploring: in the compiled loop, resumed from a file, and an episode at a time."""
+    mdp, kind = double_chain(5), ALGORITHMS[name]
+    for episodes in (40, 60) if kind.resumable else (40,):
+        checkpoint = file if kind.resumable else None
+        budget: dict[str, Any] = {"budget": 60} if kind.needs_budget else {}
+        explore(mdp, H, algorithm=name, max_episodes=episodes, checkpoint=checkpoint, progress=False, **budget, **options)
+    explorer = make_explorer(name, mdp.setting(H), options, own_reward=mdp.reward, max_episodes=40)
+    if kind.handles_masks:
+        explorer.counts.declare_illegal(0, [0])  # what is known changes on the way
+    if kind.plays_episodes:
+        explorer.tell(*mdp.rollout(explorer.ask(), seed=0))
+
+
+def _planning(file: Path) -> None:
+    """Plans, intervals, files and merging, for all kinds of initial states."""
+    mdp = double_chain(5)
+    start = np.full(5, 0.2)
+    for initial, known in ((0, None), (start, None), (start, start)):
+        atlas = explore(TabularMDP(mdp.dense(), initial=initial), H, max_episodes=40, initial=known, progress=False)
+        for reward in (mdp.reward, np.ones((5, 2, 5))):
+            plan = atlas.plan(reward)
+            atlas.plan(reward, cautious=True)
+            atlas.evaluate(plan.policy, reward)
+    again = explore(mdp, H, max_episodes=40, seed=1, progress=False)
+    again.save(file)
+    (load(file) | explore(mdp, H, max_episodes=40, progress=False)).verify(again.plan(mdp.reward), mdp, episodes=20)
+
+
+def _schedules(file: Path) -> None:
+    """Many episodes of one policy at once; the paper's stopping rule; actions one by one, and a look at the index."""
+    explore(double_chain(5), H, max_episodes=40, replan="geometric", progress=False)
+    explore(double_chain(5), H, 1.0, max_episodes=40, algorithm="rf-ucrl", bounds="paper", progress=False)
+    for states in (10, 2000):
+        explorer: Any = make_explorer("rf-ucrl", Setting(n_states=states, n_actions=2, horizon=H))
+        explorer.actor()(0, 0)
+    explorer.index  # noqa: B018
+
+
+def _observed_rewards(file: Path) -> None:
+    """BPI-UCRL with rewards that are told, and with a reward on arrival."""
+    mdp = double_chain(5)
+    for rewards in ("observed", "random"):
+        explore(mdp, H, algorithm="bpi-ucrl", rewards=rewards, max_episodes=40, progress=False)
+        explorer: Any = make_explorer("bpi-ucrl", mdp.setting(H), {"rewards": rewards})
+        explorer.tell(*mdp.rollout(explorer.ask(), seed=0), np.zeros(H))
+    explore(mdp, H, algorithm="bpi-ucrl", reward=np.ones((5, 2, 5)), max_episodes=40, progress=False)
+
+
+def _data(file: Path) -> None:
+    """Data that somebody else collected."""
+    mdp = double_chain(5)
+    counts = Counts.from_episodes(*mdp.rollout(np.zeros((H, 5), int), episodes=20, seed=0), mdp.setting(H))
+    for bounds in ("tight", "paper"):
+        certify(counts, bounds=bounds)
+
+
+def _gymnasium(file: Path) -> None:
+    """A Gymnasium environment: its audit, and its own rewards."""
+    audit("FrozenLake-v1", H)
+    explore("FrozenLake-v1", H, max_episodes=20, progress=False).plan("own")

@@ -1,0 +1,119 @@
+"""Compiling beforehand: afterwards no kernel and no formula is left to compile, and a second time there is nothing to do."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import anyreward as ar
+from anyreward.kernels import compiled
+
+from ..helpers.waiting import PATIENCE
+
+PACKAGE = Path(ar.__file__).parent
+COVERAGE = """
+import importlib, json, pkgutil, sys
+from pathlib import Path
+from anyreward import algorithms, certificates, kernels
+from anyreward.exploring import warmup
+
+for i, task in enumerate(warmup.tasks()):
+    task(Path(sys.argv[1]) / f"{i}.atlas")
+modules = [getattr(kernels, name) for name in kernels.__all__]
+forms = {f"{m.__name__}.{name}": len(x.signatures) for m in modules for name, x in vars(m).items() if hasattr(x, "signatures")}
+methods = "radius", "bonus", "entry", "update"  # a class of formulas has one of these
+formulas = {}
+for room in (algorithms, certificates):
+    for info in pkgutil.iter_modules(room.__path__):
+        for name, kind in vars(importlib.import_module(f"{room.__name__}.{info.name}")).items():
+            if isinstance(kind, type) and issubclass(kind, tuple) and any(hasattr(kind, method) for method in methods):
+                formulas[name] = "_of_" in kind.__name__  # as kernels call it once they were compiled for it
+print(json.dumps([forms, formulas]))
+"""
+IN_FORMULAS = {"table.row_of", "greedy.settle"}  # called from methods that are compiled, and not from Python
+
+
+def run(*command, code=0, **environment):
+    settings = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, *command], env=settings, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == code, done.stderr[-2000:]
+    return done
+
+
+def called_from_python():
+    """All that this package calls of its kernels by their full names, and the two that it asks for by their short names."""
+    text = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.parent.name != "kernels")
+    found = {f"{module}.{name}" for module, name in re.findall(r"\bkernels\.(\w+)\.(\w+)\(", text)}
+    found |= {f"{module}.{name}" for module, name in re.findall(r"getattr\(kernels\.(\w+), (\w+)\)", text)}
+    return found
+
+
+@pytest.mark.slow
+def test_every_kernel_and_every_formula_is_compiled(tmp_path):
+    forms, formulas = json.loads(run("-c", COVERAGE, tmp_path).stdout)
+    kernels = {f"anyreward.kernels.{name}" for name in called_from_python() - IN_FORMULAS} & set(forms)
+    assert len(kernels) > 25
+    assert not sorted(name for name in kernels if not forms[name])
+    for name in ("loop.run", "loop.learn"):  # one for each learner and its formulas
+        assert forms[f"anyreward.kernels.{name}"] >= len(formulas)
+    assert len(formulas) >= 12
+    assert all(formulas.values()), formulas
+
+
+@pytest.mark.slow
+def test_the_second_time_everything_is_compiled_already(tmp_path):
+    warm = ("-m", "anyreward", "warmup")
+    first = run(*warm).stdout
+    assert re.match(r"compiled [\d,]+ functions? in |everything was compiled already", first)
+    folder = Path(re.search("^cache: (.*)$", first, re.M)[1])
+    assert folder.name == f"anyreward-{compiled.VERSION}"
+
+    shutil.copytree(folder, tmp_path / folder.name)
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    again = run(*warm, **cache)
+    assert again.stdout == f"everything was compiled already\ncache: {tmp_path / folder.name}\n"
+    assert not again.stderr
+    for path in (tmp_path / folder.name / "whole").glob("robust.values*"):
+        path.unlink()
+    assert (
+        0 < json.loads(run(*warm, "--json", **cache).stdout)["compiled"] < 60
+    )  # that, and the parts that it shares with nothing
+    assert json.loads(run(*warm, "--json", **cache).stdout)["compiled"] == 0
+    assert run(*warm, "--quiet", **cache).stdout == ""
+
+    atlas, plan = tmp_path / "chain.atlas", ("--reward", "state == 3")
+    chain = ("double-chain", "--env-arg", "length=5", "--horizon", 4)
+    for command in (
+        ("explore", *chain, "--max-episodes", 200, "--stationary", "--out", atlas),
+        ("plan", atlas, *plan, "--cautious"),
+        ("plan", atlas, "--reward", "next == 3"),
+        ("info", atlas),
+        ("verify", atlas, "double-chain", *plan, "--env-arg", "length=5", "--episodes", 20),
+        ("merge", atlas, atlas, "--out", tmp_path / "both.atlas", "--same-environment"),
+        ("explore", *chain, "--algorithm", "bpi-ucrl", "--max-episodes", 200, "--out", tmp_path / "bpi.atlas"),
+        (
+            "explore",
+            *chain,
+            "--algorithm",
+            "ucbvi",
+            "--option",
+            "bonus=hoeffding",
+            "--max-episodes",
+            200,
+            "--out",
+            tmp_path / "u.atlas",
+        ),
+        ("explore", "FrozenLake-v1", "--horizon", 5, "--max-episodes", 50, "--out", tmp_path / "lake.atlas"),
+        ("plan", tmp_path / "lake.atlas", "--reward", "own"),
+        ("audit", "FrozenLake-v1", "--horizon", 5, "--epsilon", 2),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "anyreward", *map(str, command)], env={**os.environ, **cache}, capture_output=True, text=True
+        )
+        assert done.returncode in (0, 3), (command, done.stderr)
+        assert "compiling" not in done.stderr, command
