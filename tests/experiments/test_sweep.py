@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -343,3 +344,42 @@ def test_a_cluster_that_is_lost_is_said_in_a_sentence_and_what_is_done_is_kept(t
                 sweep.run(it, tmp_path / "out", executor, progress=lose)
         assert done
         assert len(list((tmp_path / "out" / "cells").glob("*.json"))) >= 2
+
+
+GYM = {
+    "name": "gym",
+    "algorithms": ["rf-trajectory", "bpi-ucrl:reward='own'+paid_once=True"],
+    "environments": [{"name": "FrozenLake-v1", "is_slippery": False, "initial_state": 0, "terminal": "state"}],
+    "parameters": {"horizon": 5, "max_episodes": 40, "deterministic": True},
+}
+
+
+def test_gymnasium_environments_are_explored_as_explore_does_it(tmp_path):
+    """With what is known of them, for every reward and for what they pay; the truth is not known."""
+    with ThreadPoolExecutor(1) as pool:
+        assert sweep.run(GYM, tmp_path, pool)[1] == []
+    rows = pq.read_table(tmp_path / "table.parquet").to_pylist()
+    known = {"env_args": {"is_slippery": False}, "initial_state": 0, "terminal": "state", "deterministic": True}
+    for row, options in zip(rows, ({}, {"algorithm": "bpi-ucrl", "reward": "own", "paid_once": True}), strict=True):
+        atlas = ar.explore("FrozenLake-v1", 5, max_episodes=40, seed=row["seed"], **known, **options)
+        assert (row["epsilon"], row["digest"]) == (atlas.certificate.epsilon, atlas.certificate.digest)
+        assert row["value_error"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"environments": ["os:FrozenLake-v1"]}, "there is no environment 'os:FrozenLake-v1'"),
+        ({"environments": ["FrozenLake-v99"]}, "registered with Gymnasium"),
+        ({"environments": [{"name": "FrozenLake-v1", "slippery": False}]}, "cannot be made"),
+        ({"environments": [{"name": "FrozenLake-v1", "is_slippery": DATE}]}, "an argument of FrozenLake-v1"),
+        ({"environments": [{"name": "FrozenLake-v1", "initial_state": 99}]}, "initial_state is 99"),
+        ({"environments": [{"name": "FrozenLake-v1", "env_args": {"a": 1}}]}, "cannot be made"),
+        ({"algorithms": ["bpi-ucrl"]}, "give it, or 'own' for what the environment pays"),
+        ({"algorithms": ["ucbvi:reward='own'"]}, "has to know it"),
+        ({"algorithms": ["bpi-ucrl:reward='own'+reward_range=(1,0)"]}, "reward_range is"),
+    ],
+)
+def test_gymnasium_environments_are_validated_before_anything_runs(changes, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        sweep.cells({**GYM, **changes})

@@ -7,6 +7,7 @@ A sweep is described by a TOML file:
     seed = 0                              # the seeds of the runs are derived from it
     algorithms = ["rf-trajectory", "rf-ucrl:replan='every'", "ucbvi:scale=0.0001"]
     environments = ["double-chain", { name = "grid-world", rows = 11, cols = 11, start = [5, 5], goal = [8, 8] }]
+    # or the id of a Gymnasium environment: { name = "FrozenLake-v1", is_slippery = false, initial_state = 0 }
 
     [parameters]                          # arguments of `explore`; a list stands for each of its values in turn
     horizon = 20
@@ -39,9 +40,13 @@ import numpy as np
 from .. import envs
 from .._files import check_folder, file_lock, read_file, replace_file
 from ..algorithms.registry import ALGORITHMS, make_explorer, option_names
+from ..certificates.certificate import OBSERVED
+from ..data.tabular import TabularMDP
+from ..environments.gymnasium import GymnasiumEnvironment
 from ..exploring.explore import check_episodes, explore
 from ..planning import backward_induction
-from ..setting import nearest, positive, probability, real_number, shown
+from ..playing.opening import ADAPTER, Gymnasium
+from ..setting import Setting, nearest, positive, probability, real_number, shown
 from .compare import parse_algorithm
 from .jobs import Failure, run_jobs, version
 
@@ -82,7 +87,7 @@ class Sweep:
 
     name: str
     algorithms: tuple[str, ...]
-    environments: tuple[dict[str, Any], ...]  # name, and arguments of `envs.make`
+    environments: tuple[dict[str, Any], ...]  # name, and arguments of `envs.make` or of a Gymnasium environment
     parameters: dict[str, tuple[Any, ...]]  # arguments of `explore`, each with the values that it takes in turn
     seeds: int = 1
     seed: int = 0
@@ -159,7 +164,7 @@ def cells(config: dict[str, Any]) -> list[Cell]:
     found: list[Cell] = []
     tried: set[str] = set()
     for environment in sweep.environments:
-        mdp = _environment(environment)
+        env = _environment(environment)
         where = json.dumps(environment, sort_keys=True)
         for algorithm in sweep.algorithms:
             kind, options = _algorithm(algorithm)
@@ -173,7 +178,7 @@ def cells(config: dict[str, Any]) -> list[Cell]:
                         raise ValueError(
                             f"the sweep has more than {MAX_TRIED:,} combinations, not counting epsilon and max_episodes."
                         )
-                    _check_explorer(kind, options, mdp, choice, algorithm)
+                    _check_explorer(kind, options, env, choice, algorithm)
                     tried.add(part)
                 found += [Cell(algorithm, where, how, replicate, number) for replicate, number in enumerate(numbers)]
     if len(set(found)) < len(found):
@@ -222,42 +227,71 @@ def _algorithm(entry: str) -> tuple[Any, dict[str, Any]]:
     return kind, options
 
 
-def _check_explorer(kind: Any, options: dict[str, Any], mdp: Any, choice: dict[str, Any], entry: str) -> None:
+def _check_explorer(kind: Any, options: dict[str, Any], env: TabularMDP | Gymnasium, choice: dict[str, Any], entry: str) -> None:
     """Make an explorer as a cell will, so that parameters that it refuses are reported before anything runs."""
     given = {key: choice[key] for key in ("delta", "bounds", "deterministic") if key in choice} | options
     stops: dict[str, Any] = {key: choice.get(key) for key in ("max_episodes", "epsilon")}
     try:
-        setting = mdp.setting(
-            choice["horizon"], choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
-        )
+        conventions = choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
+        setting, own_reward = env_setting(env, choice["horizon"], *conventions)
         entries = setting.layers * setting.n_outcomes * setting.n_actions
         if max(entries, setting.horizon) > MAX_ENTRIES:
             raise ValueError(f"a horizon of {setting.horizon} with {setting.n_states} states is too large for a sweep.")
-        make_explorer(kind, setting, given, own_reward=mdp.reward, **stops)
+        make_explorer(kind, setting, given, own_reward=own_reward, **stops)
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, MemoryError) as problem:
         raise ValueError(f"{entry[:100]} cannot be run with {json.dumps(choice, sort_keys=True)}: {problem}") from None
 
 
-def _environment(entry: dict[str, Any]) -> Any:
-    name = entry.get("name")
-    if not isinstance(name, str) or name not in envs.ENVIRONMENTS:
-        raise ValueError(f"there is no environment {shown(name)}: it has to be one of {', '.join(envs.ENVIRONMENTS)}.")
-    return envs.make(name, **{key: value for key, value in entry.items() if key != "name"})
+def env_setting(
+    env: TabularMDP | Gymnasium, horizon: int, discount: float, stationary: bool, arrival_rewards: bool
+) -> tuple[Setting, Any]:
+    """The setting in which an environment is explored, and its own reward, `OBSERVED` if only playing shows it."""
+    if isinstance(env, TabularMDP):
+        return env.setting(horizon, discount, stationary, arrival_rewards), env.reward
+    return GymnasiumEnvironment(env, horizon, discount, stationary, arrival_rewards).setting, OBSERVED
+
+
+def _environment(entry: dict[str, Any]) -> TabularMDP | Gymnasium:
+    """The environment of an entry: one of ours, or one that is registered with Gymnasium.
+
+    What says how a Gymnasium environment is numbered (`Gymnasium`) is taken from the entry; the rest are arguments of the
+    environment. An id that makes Gymnasium import a module is refused: a sweep file runs no code but that of installed
+    environments.
+    """
+    name, arguments = entry.get("name"), {key: value for key, value in entry.items() if key != "name"}
+    if isinstance(name, str) and name in envs.ENVIRONMENTS:
+        return envs.make(name, **arguments)
+    if not isinstance(name, str) or not is_registered(name):
+        known = f"{', '.join(envs.ENVIRONMENTS)}, or the id of an environment that is registered with Gymnasium"
+        raise ValueError(f"there is no environment {shown(name)}: it has to be one of {known}.")
+    try:
+        json.dumps(arguments, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"an argument of {name} is neither a number nor a text, true, false or a list of them.") from None
+    adapter = {key: arguments.pop(key) for key in ADAPTER if key in arguments and key != "env_args"}
+    return Gymnasium(name, env_args=arguments, **adapter)
+
+
+def is_registered(name: str) -> bool:
+    """Whether Gymnasium knows an environment of that id without importing anything."""
+    import gymnasium
+
+    return name in gymnasium.registry
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """Run a cell and return its row of the table. Nothing in the row depends on where, when or how fast it ran."""
     environment, parameters = json.loads(cell.environment), json.loads(cell.parameters)
-    mdp = _environment(environment)
+    env = _environment(environment)
     name, options = parse_algorithm(cell.algorithm)
     horizon = parameters.pop("horizon")
-    atlas = explore(mdp, horizon, algorithm=name, seed=cell.seed, progress=False, on_interrupt="raise", **parameters, **options)
+    atlas = explore(env, horizon, algorithm=name, seed=cell.seed, progress=False, on_interrupt="raise", **parameters, **options)
     error = None
-    if mdp.reward is not None:
+    if isinstance(env, TabularMDP) and env.reward is not None:
         discount, model = parameters.get("discount", 1.0), atlas.counts.model()
-        known = backward_induction(model, mdp.reward, horizon, discount).V[0]
-        truth = backward_induction(mdp, mdp.reward, horizon, discount).V[0]
-        error = abs(float(model.initial @ known) - float(mdp.initial @ truth))
+        known = backward_induction(model, env.reward, horizon, discount).V[0]
+        truth = backward_induction(env, env.reward, horizon, discount).V[0]
+        error = abs(float(model.initial @ known) - float(env.initial @ truth))
     own = atlas.source["own"]
     return {
         **asdict(cell),
