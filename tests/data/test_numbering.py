@@ -158,3 +158,13 @@ def test_rows_of_several_columns_are_dictionaries_or_tuples():
     assert Numbering(whole, Indexed(1)).variables()["floor"].tolist() == [1, 2.5]
     assert set(Numbering(whole, Indexed(1)).variables()) == {"floor"}  # doors are not numbers
     assert Numbering(codec, Indexed(1)).variables() == {}  # one state is not known yet
+
+
+def test_a_name_that_two_states_have_is_refused():
+    met = Indexed(3)
+    for value in (1, "1", 2):
+        met.encode(value)
+    numbering = Numbering(met, codec(spaces.Discrete(2)))
+    assert numbering.lookup("state", "2") == 2
+    with pytest.raises(ValueError, match="two states are called '1', 0 and 1"):
+        numbering.lookup("state", "1")

@@ -100,7 +100,11 @@ class Numbering:
 
     def lookup(self, kind: str, name: str) -> int:
         """The number of the state or action (`kind`) of that name. Raises if there is none."""
-        names = {text: number for number, text in self._all(kind)}
+        names: dict[str, int] = {}
+        for number, text in self._all(kind):
+            if text == name and text in names:
+                raise ValueError(f"two {kind}s are called {shown(name)}, {names[text]} and {number}: use their numbers.")
+            names[text] = number
         if name not in names:
             raise ValueError(f"there is no {kind} {shown(name)}{nearest(name, list(names)[:1000])}.")
         return names[name]
