@@ -86,7 +86,7 @@ def test_the_second_time_everything_is_compiled_already(tmp_path):
     assert json.loads(run(*warm, "--json", **cache).stdout)["compiled"] == 0
     assert run(*warm, "--quiet", **cache).stdout == ""
 
-    atlas, plan = tmp_path / "chain.atlas", ("--reward", "state == 3")
+    atlas, ucbvi, plan = tmp_path / "chain.atlas", tmp_path / "u.atlas", ("--reward", "state == 3")
     chain = ("double-chain", "--env-arg", "length=5", "--horizon", 4)
     for command in (
         ("explore", *chain, "--max-episodes", 200, "--stationary", "--out", atlas),
@@ -94,20 +94,10 @@ def test_the_second_time_everything_is_compiled_already(tmp_path):
         ("plan", atlas, "--reward", "next == 3"),
         ("info", atlas),
         ("verify", atlas, "double-chain", *plan, "--env-arg", "length=5", "--episodes", 20),
-        ("merge", atlas, atlas, "--out", tmp_path / "both.atlas", "--same-environment"),
+        ("explore", *chain, "--max-episodes", 200, "--stationary", "--seed", 1, "--out", tmp_path / "other.atlas"),
+        ("merge", atlas, tmp_path / "other.atlas", "--out", tmp_path / "both.atlas"),
         ("explore", *chain, "--algorithm", "bpi-ucrl", "--max-episodes", 200, "--out", tmp_path / "bpi.atlas"),
-        (
-            "explore",
-            *chain,
-            "--algorithm",
-            "ucbvi",
-            "--option",
-            "bonus=hoeffding",
-            "--max-episodes",
-            200,
-            "--out",
-            tmp_path / "u.atlas",
-        ),
+        ("explore", *chain, *("--algorithm", "ucbvi", "--option", "bonus=hoeffding"), *("--max-episodes", 200, "--out", ucbvi)),
         ("explore", "FrozenLake-v1", "--horizon", 5, "--max-episodes", 50, "--out", tmp_path / "lake.atlas"),
         ("plan", tmp_path / "lake.atlas", "--reward", "own"),
         ("audit", "FrozenLake-v1", "--horizon", 5, "--epsilon", 2),
