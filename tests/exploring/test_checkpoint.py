@@ -263,7 +263,7 @@ def test_a_checkpoint_can_be_planned_from_and_merged(tmp_path):
     assert (atlas | other).episodes == atlas.episodes + 100
     atlas.save(tmp_path / "plain")
     assert len((tmp_path / "plain").read_bytes()) < len((tmp_path / "it").read_bytes())
-    assert container.read(tmp_path / "plain")[2] == {}
+    assert set(container.read(tmp_path / "plain")[2]) == {"own.reward"}  # the model's own
 
 
 def test_nothing_is_saved_before_the_first_episode(tmp_path):

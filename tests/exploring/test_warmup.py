@@ -31,7 +31,8 @@ formulas = {}
 for room in (algorithms, certificates):
     for info in pkgutil.iter_modules(room.__path__):
         for name, kind in vars(importlib.import_module(f"{room.__name__}.{info.name}")).items():
-            if isinstance(kind, type) and issubclass(kind, tuple) and any(hasattr(kind, method) for method in methods):
+            formula = isinstance(kind, type) and issubclass(kind, tuple) and any(hasattr(kind, method) for method in methods)
+            if formula and kind.__module__ != "anyreward.kernels.formulas":  # which has what formulas are given
                 formulas[name] = "_of_" in kind.__name__  # as kernels call it once they were compiled for it
 print(json.dumps([forms, formulas]))
 """

@@ -168,7 +168,9 @@ class Certificate:
             robust = Robust(counts, radii, self.bound.most_successors(setting), reward)
             lower = robust.best(kernels.robust.LOWER)[1] if policy is None else robust.of(policy, kernels.robust.LOWER)
             gap = robust.best(kernels.robust.UPPER)[1] - lower
-            return bool(gap <= self.epsilon + 1e-7 * self.largest) and set(counts.declared) <= set(self.assumed)
+            least, most = extremes(reward)  # the reward's own, since a file may claim any range around them
+            rounding = 1e-7 * float(setting.sigma[-1]) * max(1.0, abs(least), abs(most))
+            return bool(gap <= self.epsilon + rounding) and set(counts.declared) <= set(self.assumed)
         again = certify(counts, self.delta, self.bound, self.target)
         # The certificate may assume more than the counts show, such as that merged runs are of the same environment.
         if not set(again.assumed) <= set(self.assumed):
@@ -242,8 +244,14 @@ def fingerprint(reward: np.ndarray | ArrivalReward) -> str:
 
 def within(reward: np.ndarray | ArrivalReward, reward_range: tuple[float, float]) -> bool:
     """Whether all values of a reward lie in a range."""
+    least, most = extremes(reward)
+    return reward_range[0] <= least and most <= reward_range[1]
+
+
+def extremes(reward: np.ndarray | ArrivalReward) -> tuple[float, float]:
+    """The smallest and the largest value of a reward."""
     least, most = reward.extremes() if isinstance(reward, ArrivalReward) else (reward.min(), reward.max())
-    return bool(reward_range[0] <= np.min(least) and np.max(most) <= reward_range[1])
+    return float(np.min(least)), float(np.max(most))
 
 
 def certify(

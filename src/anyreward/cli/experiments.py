@@ -124,7 +124,8 @@ def compare(
         return
     out_to = console()
     for columns in (("error", "beats", "worst error", "beats there"), ("goal", "states", "transitions/s", "own ε", "our ε")):
-        heads = Column("algorithm", overflow="fold"), *(Column(column, no_wrap=True) for column in columns)
+        longest = min(16, max(len(row["algorithm"]) for row in rows))  # names with many options are folded
+        heads = Column("algorithm", overflow="fold", min_width=longest), *(Column(column) for column in columns)
         result = Table(*heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         for row in rows:
             result.add_row(verbatim(row["algorithm"]), *(in_short(row[column]) for column in columns))
