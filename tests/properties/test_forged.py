@@ -78,7 +78,7 @@ def test_every_field_of_a_certificate_for_one_reward_is_checked(tmp_path, lie):
     ar.identify("double-chain", "state == 1", 5, max_episodes=300).save(path)
     assert not ar.load(path).certificate.met
     forged(path, lambda columns, about, arrays: about["certificate"].update(lie))
-    with pytest.raises(ValueError, match="its certificate does not follow|its reward is damaged"):
+    with pytest.raises(ValueError, match=r"its certificate does not follow|its reward is damaged"):
         ar.load(path)
 
 
