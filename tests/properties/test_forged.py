@@ -69,8 +69,9 @@ def test_how_far_a_generator_is_ahead(draws):
         {"met": True},
         {"met": True, "target": 1e-9},
         {"episodes": 10**12},
-        {"reward_range": [0.0, 1e9], "epsilon": 0.01},  # a range that is too wide must not make the check tolerant
-        {"reward_range": [0.0, 0.5]},
+        {"reward_range": [0.0, 1e9]},
+        {"reward_range": [-1.0, 1.0]},
+        {"reward_range": [0.0, 1e9], "epsilon": 0.01},
     ],
 )
 def test_every_field_of_a_certificate_for_one_reward_is_checked(tmp_path, lie):
@@ -78,7 +79,17 @@ def test_every_field_of_a_certificate_for_one_reward_is_checked(tmp_path, lie):
     ar.identify("double-chain", "state == 1", 5, max_episodes=300).save(path)
     assert not ar.load(path).certificate.met
     forged(path, lambda columns, about, arrays: about["certificate"].update(lie))
-    with pytest.raises(ValueError, match=r"its certificate does not follow|its reward is damaged"):
+    with pytest.raises(ValueError, match="its certificate does not follow"):
+        ar.load(path)
+
+
+@pytest.mark.parametrize("lie", [{"reward_range": [-5.0, 1e9], "epsilon": 1e-3}, {"reward_range": [0.0, 0.5]}])
+def test_a_claimed_range_does_not_make_the_check_of_another_reward_tolerant(tmp_path, lie):
+    """A reward outside [0, 1]: its range is stated, and rounding is that of the reward, whatever range a file claims."""
+    path = tmp_path / "it.atlas"
+    ar.identify("double-chain", "10 * (state == 1) - 5", 5, max_episodes=300, reward_range=(-5, 5)).save(path)
+    forged(path, lambda columns, about, arrays: about["certificate"].update(lie))
+    with pytest.raises(ValueError, match=r"does not follow|its reward is damaged"):
         ar.load(path)
 
 

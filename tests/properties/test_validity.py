@@ -65,7 +65,7 @@ def balls(counts, radii, most=None):
     return q0, c0, q, c, (n > 0).sum(-1) < (most or S)
 
 
-def compare(rng, settings, error_of, most=None, empty=0.1):
+def compare(rng, settings, error_of, most=None, empty=0.1, tried=0.1):
     """Asserts error <= bound over random models; the largest shares of the bound reached by TV recursions and by KL chains."""
     shares = {False: [0.0], True: [0.0]}
     for setting in settings:
@@ -75,7 +75,7 @@ def compare(rng, settings, error_of, most=None, empty=0.1):
         error = error_of(counts, radii, most)
         assert error <= details.value * ROUNDING
         shares[bool(details.multipliers.any())].append(error / details.value)
-    assert len(shares[True]) > 0.05 * len(settings) or settings[0].horizon == 2  # else the KL chain was hardly tried
+    assert len(shares[True]) > tried * len(settings) or settings[0].horizon == 2  # else the KL chain was hardly tried
     return max(shares[False]), max(shares[True])
 
 
@@ -111,7 +111,8 @@ def test_no_kernels_reward_and_policy_exceed_the_bound(models, shape, reached):
     def error_of(counts, radii, most):
         return worst_error(*balls(counts, radii, most), counts.setting.discount)
 
-    shares = compare(rng, some_settings(rng, models, **shape), error_of)
+    tried = 0.05 if shape.get("known_law") else 0.1  # with a known law of the start, the KL chain is best in fewer models
+    shares = compare(rng, some_settings(rng, models, **shape), error_of, tried=tried)
     assert max(shares) > reached
 
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from .. import kernels
 from ..certificates.bounds import PaperBound, TightBound, bound_options, relevant_laws
-from ..certificates.certificate import OBSERVED, Certificate, fingerprint
+from ..certificates.certificate import OBSERVED, Certificate, fingerprint, range_of
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward, Reward, checked_range, reward_of_setting
@@ -342,6 +342,8 @@ class BPIUCRL(IndexExplorer):
     def certificate(self, epsilon: float | None = None) -> Certificate:
         """What is certified for this one reward: the recommendation is `epsilon`-optimal."""
         achieved = 2 * self.error_bound
+        known = self.reward if self.rewards == "known" else None
+        named = None if known is None else range_of(known, self.reward_range)
         return Certificate(
             epsilon=float(achieved),
             delta=self.delta,
@@ -352,8 +354,8 @@ class BPIUCRL(IndexExplorer):
             setting=self.setting,
             episodes=self.episodes,
             digest=self.counts.digest(),
-            reward_range=self.reward_range,
-            reward=fingerprint(self.reward) if self.rewards == "known" and self.reward is not None else OBSERVED,
+            reward_range=self.reward_range if named is None else named,
+            reward=OBSERVED if known is None else fingerprint(known),
             transition_delta=self.delta / 2 if self.rewards == "random" else self.delta,
             assumed=(*self.counts.declared, *self._assumed),
         )

@@ -162,7 +162,7 @@ class Certificate:
                 )
             setting = self.setting
             reward = reward_of_setting(reward, setting)
-            if fingerprint(reward) != self.reward or not within(reward, self.reward_range):
+            if fingerprint(reward) != self.reward or self.reward_range != range_of(reward, self.reward_range):
                 return False
             radii = self.bound.kl_radii(counts, self.transition_delta, isinstance(reward, ArrivalReward))
             robust = Robust(counts, radii, self.bound.most_successors(setting), reward)
@@ -242,10 +242,13 @@ def fingerprint(reward: np.ndarray | ArrivalReward) -> str:
     return hashlib.sha256(b"".join(np.ascontiguousarray(part, dtype="<f8").tobytes() for part in parts)).hexdigest()
 
 
-def within(reward: np.ndarray | ArrivalReward, reward_range: tuple[float, float]) -> bool:
-    """Whether all values of a reward lie in a range."""
+def range_of(reward: np.ndarray | ArrivalReward, stated: tuple[float, float]) -> tuple[float, float] | None:
+    """The range that a certificate about a known reward names: (0, 1) if the reward lies there, else the one that was stated.
+
+    None if the reward does not lie in that range either.
+    """
     least, most = extremes(reward)
-    return reward_range[0] <= least and most <= reward_range[1]
+    return next((ends for ends in ((0.0, 1.0), stated) if ends[0] <= least and most <= ends[1]), None)
 
 
 def extremes(reward: np.ndarray | ArrivalReward) -> tuple[float, float]:
