@@ -164,6 +164,8 @@ def test_an_environment_that_has_changed_is_an_error():
         ({"episodes": 5, "delta": 2}, "delta is 2"), ({"episodes": 5, "attempt": 0}, "attempt is 0"),
         ({"episodes": 5, "width": -1}, "width is -1"), ({"episodes": 5, "seed": -1}, "seed is -1"),
         ({"episodes": 5, "reward_range": (0, 2)}, "reward_range is given without a reward"),
+        ({"episodes": 5, "also": ["state == 1"]}, "also is .* it has to be a dictionary"),
+        ({"episodes": 5, "env_arg": {}}, "'env_arg' is not an argument of playing; perhaps 'env_args' is meant"),
     ],
 )  # fmt: skip
 def test_wrong_arguments_are_refused(atlas, options, match):

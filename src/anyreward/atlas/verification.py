@@ -70,7 +70,7 @@ class Verification(Interval):
 
     def __str__(self) -> str:
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
-        alone = f"{self.episodes:,} fresh episodes alone: {interval(*self.played)}"
+        alone = f"{self.episodes:,} fresh episode{'s' if self.episodes > 1 else ''} alone: {interval(*self.played)}"
         return f"{self.value:.4g} on average, in {sure} ({alone}; what was explored alone: {interval(*self.explored)})"
 
     __repr__ = __str__
@@ -104,6 +104,8 @@ def verify(
     seconds = None if max_seconds is None else positive(max_seconds, "max_seconds")
     narrow = None if width is None else positive(width, "width")
     delta = atlas.certificate.delta if delta is None else probability(delta, "delta")
+    if also is not None and not isinstance(also, Mapping):
+        raise ValueError(f"also is {shown(also)}: it has to be a dictionary from names to rewards.")
     scoring = _scoring(atlas, plan, reward, reward_range, known, delta / 2)
     others = {str(name): scoring_of(atlas, extra, scoring.reward_range, delta=delta / 2) for name, extra in (also or {}).items()}
     share = delta / 2 / (1 + len(others))

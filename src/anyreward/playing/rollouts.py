@@ -20,9 +20,9 @@ from ..data.numbering import Numbering
 from ..data.spaces import Binned, Indexed, codec
 from ..data.tabular import TabularMDP
 from ..rewards.forms import as_reward
-from ..setting import Setting, shown, whole_number
+from ..setting import Setting, nearest, shown, whole_number
 from .calls import Calls
-from .opening import NAMES, EnvironmentFailure, Gymnasium, as_model, checked_mask, in_short, make
+from .opening import ADAPTER, NAMES, EnvironmentFailure, Gymnasium, as_model, checked_mask, in_short, make
 
 STREAM = 4  # of seeds; exploration and its audit have others
 BATCH = 1_000  # episodes of a known model at a time
@@ -68,6 +68,9 @@ def rollouts(
     seed = whole_number(seed, "seed")
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
+    unknown = next((name for name in adapter or () if name not in ADAPTER), None)
+    if unknown is not None:
+        raise ValueError(f"{shown(unknown)} is not an argument of playing{nearest(unknown, ADAPTER)}.")
     if is_vector(env):
         if adapter:
             raise ValueError(f"{next(iter(adapter))} is given with a vector environment, which is made already: leave it out.")
