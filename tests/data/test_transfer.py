@@ -164,7 +164,7 @@ def test_transfer_assumes_nothing():
     setting = ar.Setting(n_states=2, n_actions=1, horizon=3, initial_state=0)
     states = np.array([[0, 0, 1, 0]] * 300)  # from state 0: step 0 stays, step 1 leaves
     counts = ar.Counts.from_episodes(states, np.zeros((300, 3), int), setting)
-    thresholds = 300 * per_row(counts, TightBound().radii(counts, 0.1)[0])[:2, 0, 0] - math.log(3 / 0.1)
+    thresholds = 300 * per_row(counts, TightBound(joint=False).radii(counts, 0.1)[0])[:2, 0, 0] - math.log(3 / 0.1)
     assert thresholds == pytest.approx(float(psi_support([300], 2)) + math.log(2), abs=1e-6)
 
 

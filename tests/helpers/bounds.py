@@ -11,10 +11,10 @@ from anyreward.certificates.intervals import Robust
 
 
 class GivenRadii(TightBound):
-    """A tight bound with radii that are given."""
+    """A tight bound with radii that are given. There is no joint bound, which does not follow from radii."""
 
     def __init__(self, radii: npt.ArrayLike, tv: npt.ArrayLike, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__(joint=False, **options)
         self.given: tuple[np.ndarray, np.ndarray]
         object.__setattr__(self, "given", (np.asarray(radii), np.asarray(tv)))  # a bound is frozen
 

@@ -3,9 +3,12 @@
 Steps count from 0. What is logarithmic or a root is a Decimal, so nothing here is rounded where a float would be.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache, wraps
@@ -15,6 +18,7 @@ import numpy as np
 
 import anyreward as ar
 from anyreward import kernels
+from anyreward.certificates.bounds import TightBoundDetails
 
 from .reference import known_start
 
@@ -206,20 +210,50 @@ class Problem:
         return Decimal(int(self.starts[s])) / int(self.starts.sum()) if self.starts.sum() else Decimal(0)
 
 
-def trajectory(problem: Problem, lam: Sequence) -> tuple[Decimal, dict[Law | None, str]]:
+@dataclass(frozen=True)
+class Joint:
+    """The joint bound of all rows of a trajectory; `actions` and `surcharge` leave out a part of it, to see that it is missed."""
+
+    u: float = 0.0
+    level: float = 0.0  # log(laws / delta_2)
+    log_joint: float = 0.0  # log(1 / delta_1)
+    actions: bool = True  # log A at every row
+    surcharge: bool = True  # log 2 for every law that may follow a stop, itself included
+
+    @classmethod
+    def of(cls, counts: ar.Counts, details: TightBoundDetails, delta: float) -> Joint:
+        """Of a bound that spends a tenth of delta on it."""
+        laws = len(list(relevant(counts.setting)))
+        return cls(details.u, math.log(laws / (0.9 * delta)), -math.log(0.1 * delta))
+
+    def kl_cost(self, kappa: Decimal, c: Decimal, n: int) -> Decimal:
+        """The cost of a row but for log A: u (eta psi + kl(eta, 1/2)), and the rest of (kappa + u) KL by its radius."""
+        u, level = Decimal(self.u), Decimal(self.level)
+        eta = min(1 / (1 + (-level).exp()), (kappa + u) / (u * n))
+        return u * (eta * (n * c - level) + kl(eta, HALF)) + (kappa + u - eta * n * u) * c
+
+
+APART = Joint()
+
+
+def trajectory(problem: Problem, lam: Sequence, joint: Joint = APART) -> tuple[Decimal, dict[Law | None, str]]:
     """Phi for multipliers lam_0 ... lam_{H-1}, and the choice 'stop', 'tv' or 'kl' of every (h, s, a) and of the start draw.
 
     All multipliers 0 means the TV recursion: nothing is charged by its KL radius.
     """
-    S, A, H = problem.S, problem.A, problem.H
+    S, A, H, u = problem.S, problem.A, problem.H, Decimal(joint.u)
     lam = [Decimal(float(x)) for x in lam]
 
-    def cost(h: int, c: Decimal | None, tau: Any, ahead: Any) -> tuple[str, Decimal]:
-        options = [("stop", problem.left(h))]
+    def cost(h: int, c: Decimal | None, tau: Any, ahead: Any, n: int) -> tuple[str, Decimal]:
+        later = (problem.steps - h) * Decimal(2).ln() if joint.surcharge else 0
+        options = [("stop", problem.left(h) + u * later)]
         if c is not None:
-            options.append(("tv", problem.left(h) * tau + ahead))
+            if u:
+                ahead += u * Decimal(A).ln() if h >= 0 and joint.actions else 0
+            options.append(("tv", problem.left(h) * tau + u * (c + Decimal(2).ln()) + ahead))
             if any(lam):
-                options.append(("kl", sum(problem.gamma**j / (4 * lam[j]) for j in problem.times_behind(h)) * c + ahead))
+                kappa = sum(problem.gamma**j / (4 * lam[j]) for j in problem.times_behind(h))
+                options.append(("kl", (joint.kl_cost(kappa, c, n) if u else kappa * c) + ahead))
         return min(options, key=lambda option: option[1])
 
     W = np.full((H + 1, S, A), Decimal(0), dtype=object)
@@ -227,14 +261,16 @@ def trajectory(problem: Problem, lam: Sequence) -> tuple[Decimal, dict[Law | Non
     for h in reversed(range(problem.steps)):
         for s, a in itertools.product(range(S), range(A)):
             ahead = sum(problem.p(h, s, a, x) * max(W[h + 1, x]) for x in range(S))
-            choice[h, s, a], W[h, s, a] = cost(h, problem.c[h][s][a], problem.tau[h][s][a], ahead)
+            n = int(problem.n[h, s, a].sum())
+            choice[h, s, a], W[h, s, a] = cost(h, problem.c[h][s][a], problem.tau[h][s][a], ahead, n)
     if problem.law is None:
         ahead = sum(problem.p_start(s) * max(W[0, s]) for s in range(S))
-        choice[None], value = cost(-1, problem.c_start, problem.tau_start, ahead)
+        choice[None], value = cost(-1, problem.c_start, problem.tau_start, ahead, int(problem.starts.sum()))
     else:
         value = sum((p * max(W[0, s]) for s, p in enumerate(problem.law)), Decimal(0))
     first = -1 if problem.law is None else 0
-    return value + sum(problem.gamma**j * lam[j] / 2 for j in problem.times_behind(first)), choice
+    constant = sum(problem.gamma**j * lam[j] / 2 for j in problem.times_behind(first)) + u * Decimal(joint.log_joint)
+    return value + constant, choice
 
 
 def theorem(problem: Problem, policy: np.ndarray, choice: dict[Law | None, str]) -> Decimal:

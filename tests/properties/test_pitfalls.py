@@ -81,7 +81,9 @@ def test_the_smallest_of_several_thresholds_is_not_a_threshold():
     states[:, 1:] = rng.random((300, 6)) < 0.1
     counts = ar.Counts.from_episodes(states, np.zeros((300, 6), int), setting)
     level, n = math.log((1 + 31 * 4) / 0.1), counts.n()[1, 0, 0]
-    mixed, own = (n * per_row(counts, TightBound(transfer=t).radii(counts, 0.1)[0])[1, 0, 0] - level for t in (True, False))
+    mixed, own = (
+        n * per_row(counts, TightBound(transfer=t, joint=False).radii(counts, 0.1)[0])[1, 0, 0] - level for t in (True, False)
+    )
     columns = counts.columns()
     at = (columns["h"] == 1) & (columns["s"] == 0)
     N = columns["count"][at]
@@ -91,7 +93,9 @@ def test_the_smallest_of_several_thresholds_is_not_a_threshold():
     assert mixed > min(own, predicted) + 0.5 * math.log(2)
     # A number of successors that is known but large costs more than the mixture over supports. It is used all the same, as
     # what the user chose beforehand.
-    large = TightBound(max_successors=30, transfer=False).radii(one_law([90, 10], 31), 0.1)[0][1] * 100 - math.log(1 / 0.1)
+    large = TightBound(max_successors=30, joint=False, transfer=False).radii(one_law([90, 10], 31), 0.1)[0][1] * 100 - math.log(
+        1 / 0.1
+    )
     assert large == pytest.approx(lib_psi_size([90, 10], 30), abs=1e-6)
     assert large > lib_psi_support([90, 10], 31)
 

@@ -94,7 +94,7 @@ class BPIUCRL(IndexExplorer):
             raise ValueError(f"transfer does not suit {type(self).__name__}: its radii follow every episode. Leave it out.")
         super().__init__(setting, **options)
         if isinstance(self.bound, TightBound):
-            self.bound = replace(self.bound, transfer=False)
+            self.bound = replace(self.bound, transfer=False, joint=False)  # each row on its own, with all of delta
             self.counts = Counts(setting)
             if not (self.bound.trajectory and self.bound.exact_tv):
                 raise ValueError(

@@ -3,7 +3,7 @@
 Two bounds are available by name (`bounds="tight"` or `bounds="paper"`):
 
 =======  =====================  =================================================================================
-tight    `TightBound`           square roots of summed KL radii, with radii that adapt to the support (`docs/theory.md`)
+tight    `TightBound`           square roots of summed KL charges, which adapt to the support (`docs/theory.md`)
 paper    `PaperBound`           Lemma 1 of the paper: a sum of square roots of KL radii along the way
 =======  =====================  =================================================================================
 
@@ -27,6 +27,7 @@ from .error_index import ErrorIndex
 from .thresholds import paper_beta, paper_rule
 
 THRESHOLDS = ("paper", "support")
+JOINT = 0.1  # the share of delta that the joint bound of all rows of a trajectory takes
 SEARCH = (20, 12)  # how many scales of multipliers are tried, each half the previous one; steps of refinement from the best one
 
 
@@ -123,7 +124,8 @@ class TightBound:
 
     It adds up KL radii along a trajectory before it takes the square root. The radii come from a mixture over all supports that a
     distribution can have, so they are small where few successors were observed (`docs/theory.md`, 3 to 5). It is never larger
-    than the recursion with total variation radii.
+    than the recursion with total variation radii. If transitions depend on the step, a tenth of delta is spent on a joint bound
+    of all rows of a trajectory, which saves most of the union bound over rows (`docs/theory.md`, 13).
 
     Parameters
     ----------
@@ -134,10 +136,11 @@ class TightBound:
     transfer : bool, default True
         Whether to use the evidence of other steps, if the counts have it (`Counts`). It assumes nothing. Decide before you see
         the results: the smaller one of the bounds with and without it fails with probability up to 2 delta.
-    trajectory, threshold, exact_tv
-        Ingredients that can be left out for comparison. `trajectory=False` uses the recursion with total variation radii alone;
-        `threshold="paper"` uses the paper's threshold instead of the mixture over supports (`"support"`); `exact_tv=False` uses
-        Pinsker's inequality instead of the exact total variation radius of a KL ball.
+    joint, trajectory, threshold, exact_tv
+        Ingredients that can be left out for comparison. `joint=False` bounds each row on its own; `trajectory=False` uses the
+        recursion with total variation radii alone; `threshold="paper"` uses the paper's threshold instead of the mixture over
+        supports (`"support"`); `exact_tv=False` uses Pinsker's inequality instead of the exact total variation radius of a KL
+        ball.
     """
 
     name: ClassVar[str] = "tight"
@@ -146,13 +149,14 @@ class TightBound:
     trajectory: bool = True
     threshold: str = "support"
     exact_tv: bool = True
+    joint: bool = True
 
     def __post_init__(self) -> None:
         if self.max_successors is not None:
             object.__setattr__(self, "max_successors", whole_number(self.max_successors, "max_successors"))
             if self.max_successors < 1:
                 raise ValueError(f"max_successors is {self.max_successors}: it has to be at least 1.")
-        for name in ("transfer", "trajectory", "exact_tv"):
+        for name in ("transfer", "trajectory", "exact_tv", "joint"):
             object.__setattr__(self, name, boolean(getattr(self, name), name))
         if self.threshold not in THRESHOLDS:
             raise ValueError(f"threshold is {shown(self.threshold)}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
@@ -166,10 +170,11 @@ class TightBound:
         setting, table = counts.setting, counts.table
         H = setting.horizon
         radii, tv = self.radii(counts, delta)
+        on_radii = self.radii_delta(setting, delta)
         discounts = setting.discount ** np.arange(H)
         w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
         w_start = float(setting.sigma[-1]) if setting.estimates_start else 0.0
-        value, multipliers = kernels.trajectory.search(
+        value, multipliers, u = kernels.trajectory.search(
             table,
             setting.n_actions,
             radii,
@@ -180,9 +185,16 @@ class TightBound:
             setting.arrival_rewards,
             setting.planes,
             *(SEARCH if self.trajectory else (0, 0)),
+            log(max(1, relevant_laws(setting)) / on_radii),
+            -log(delta - on_radii) if on_radii < delta else 0.0,
         )
         value = rounded_up(float(value) + error_of_first_reward(counts), counts)
-        return TightBoundDetails(value, radii, tv, multipliers)
+        return TightBoundDetails(value, radii, tv, multipliers, u)
+
+    def radii_delta(self, setting: Setting, delta: float) -> float:
+        """The part of delta that is spent on the radii of single rows; the rest is spent on the joint bound."""
+        delta = probability(delta, "delta")
+        return (1 - JOINT) * delta if self.joint and self.trajectory and not setting.stationary else delta
 
     @property
     def kind(self) -> int:
@@ -226,7 +238,7 @@ class TightBound:
         laws = relevant_laws(setting, last_step)
         if laws:
             kernels.radii.all_radii(
-                table, A, S, self.kind, self.most_successors(setting), log(laws / probability(delta, "delta")),
+                table, A, S, self.kind, self.most_successors(setting), log(laws / self.radii_delta(setting, delta)),
                 counts.scores() if self.transfer else np.zeros(0), self.exact_tv,
                 np.zeros(1 << kernels.radii.ENUMERATED), radii, tv,
             )  # fmt: skip
@@ -245,12 +257,15 @@ class TightBoundDetails:
         The KL and total variation radius of each row of the table of counts.
     multipliers : ndarray, (H,)
         The multipliers lambda of the trajectory certificate; all 0 if the recursion with total variation radii was better.
+    u : float
+        The multiplier of the joint bound of all rows of a trajectory; 0 if it was not better.
     """
 
     value: float
     radii: np.ndarray
     tv: np.ndarray
     multipliers: np.ndarray
+    u: float
 
 
 def relevant_laws(setting: Setting, last_step: bool = False) -> int:

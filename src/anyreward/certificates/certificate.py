@@ -16,7 +16,7 @@ from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import confidence_level, exact, up
-from .bounds import BOUNDS, Bound, as_bound, bound_options
+from .bounds import BOUNDS, Bound, TightBound, as_bound, bound_options
 from .intervals import Robust
 
 OBSERVED = "observed"  # in place of the fingerprint of a reward that was observed, not given
@@ -190,7 +190,10 @@ class Certificate:
         if not isinstance(assumed, list | tuple):  # a text would be taken apart into letters
             raise ValueError("its certificate is damaged.")
         ends = (float(low_high[0]), float(low_high[1]))
-        certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": tuple(assumed)})
+        options = fields["options"]
+        if fields["bounds"] == TightBound.name and isinstance(options, dict):
+            options = {"joint": False, **options}  # files from before there was a joint bound do not have the option
+        certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": tuple(assumed), "options": options})
         certificate._check_fields()
         return certificate
 

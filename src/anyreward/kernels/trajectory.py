@@ -14,41 +14,122 @@ j runs from 1 if the distribution of the initial state is known; an estimated on
 all multipliers are 0, there are no KL charges: this is the recursion with total variation radii. If rewards depend on the
 successor, the reward of step j also comes after transition j: then w_h = gamma^h sigma_{H-h}, kappa_h sums over j >= h, and j
 runs from 0.
+
+**All rows of a trajectory together** (`docs/theory.md`, 13). If transitions depend on the step, one martingale over trajectories
+replaces most of the union bound. With a further multiplier u > 0, L the logarithm of (laws / delta) in the radii c, and
+eta = min(eta*, (kappa_h + u)/(u n)), a row costs
+
+    kappa_h c - u (eta L - kl(eta, 1/2) - c - log A)
+
+in place of kappa_h c, log 2 for every step that is left is added to the cost w_h of a stop, in units of u, and u log(1/delta_1)
+to Phi. Both kinds of Phi hold on one event, so the smaller one counts.
 """
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import exp, inf, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from .compiled import allocates, inlined, loop
 from .rf import steps_that_matter, total_ahead
-from .table import expected_error, is_known, row_of
+from .table import expected_error, is_illegal, is_known, row_of
+
+LOG_2 = log(2.0)
+GRID = 1024  # kl(eta, 1/2) is interpolated between multiples of 1 / GRID: it is convex in eta, so the result is never below it
+ETA = np.minimum(np.arange(GRID + 2) / GRID, 1.0)
+KL = LOG_2 + np.array([x * log(x) + (1 - x) * log(1 - x) if 0 < x < 1 else 0.0 for x in ETA])
+MARGIN = 1e-9  # nats added to the cost of a row in the joint bound: much more than rounding errors
+
+
+class Joint(NamedTuple):
+    """The constants of the joint bound of all rows of a trajectory."""
+
+    u: float  # the multiplier; 0 leaves the joint bound out
+    level: float  # L, the logarithm of the number of laws over delta: n c = L + psi
+    most: float  # eta*, the eta with the largest saving
 
 
 @inlined
-def charge(kappa, w, c, tau):
-    """The cost of passing through a row: by its KL radius or by its total variation radius, whichever is smaller."""
-    return min(kappa * c if c > 0.0 else 0.0, w * tau)
+def share(kappa, n, joint):
+    """eta: how much of the row's own martingale is used."""
+    return min(joint.most, (kappa + joint.u) / (joint.u * n))
+
+
+@inlined
+def saving(eta, joint):
+    """eta L - kl(eta, 1/2), in nats, or a little less."""
+    x = eta * GRID
+    k = np.int64(x)
+    return eta * joint.level - KL[k] - (x - k) * (KL[k + 1] - KL[k])
+
+
+@inlined
+def charge(kappa, w, c, tau, n, actions, joint):
+    """The cost of passing through a row: by its KL radius or by its total variation radius, whichever is smaller.
+
+    `actions` is the logarithm of the number of actions among which the policy chooses.
+    """
+    u = joint.u
+    if u == 0.0:
+        return min(kappa * c if c > 0.0 else 0.0, w * tau)
+    by_kl = kappa * c - u * saving(share(kappa, n, joint), joint)
+    return max(0.0, min(by_kl, w * tau + u * LOG_2)) + u * (c + actions + MARGIN)
+
+
+@inlined
+def slopes(kappa, w, c, tau, n, actions, joint):
+    """The derivatives of `charge` in kappa and in u."""
+    u = joint.u
+    if u == 0.0:
+        return (c, 0.0) if kappa * c <= w * tau else (0.0, 0.0)
+    eta = share(kappa, n, joint)
+    if kappa * c - u * saving(eta, joint) > w * tau + u * LOG_2:
+        return 0.0, c + actions + LOG_2
+    more = joint.level - log(eta / (1.0 - eta)) if eta < joint.most else 0.0  # the derivative of the saving
+    return c - more / n, c + actions - saving(eta, joint) + more * (eta - 1.0 / n)
+
+
+@inlined
+def log_actions(known, A, s):
+    """The logarithm of the number of legal actions in a state."""
+    legal = A
+    if len(known) > 0:
+        for a in range(A):
+            legal -= is_illegal(known, A, s, a)
+    return log(max(1.0, float(legal)))
+
+
+@inlined
+def stop(w, u, left):
+    """The cost of a stop with `left` steps to go whose transitions matter."""
+    return w + u * LOG_2 * left
 
 
 @loop
-def backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best):
+def backward(table, c, tau, kappa, w, A, joint, V, best):
     """One backward pass: writes V = max_a W and the greedy actions."""
-    for h in range(steps_that_matter(w) - 1, -1, -1):
+    _, state, following, head, n, first, size, _, target, seen, _, _, _, known, _, _ = table
+    u = joint.u
+    steps, actions = steps_that_matter(w), log(float(A))
+    for h in range(steps - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
-        cap, k = w[h], kappa[h]
+        cap, k = stop(w[h], u, steps - h), kappa[h]
         node = head[layer]
         while node != 0:
             top, top_a = -1.0, 0
             row = row_of(node, A, 0)
+            if u > 0.0 and len(known) > 0:
+                actions = log_actions(known, A, state[node])
             for a in range(A):
-                if size[row] == 0:
-                    q = 0.0 if is_known(known, A, state[node], a) else cap
+                if is_known(known, A, state[node], a):
+                    q = 0.0
+                elif size[row] == 0:
+                    q = cap
                 else:
                     ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row]
-                    q = min(cap, charge(k, cap, c[row], tau[row]) + ahead)
+                    q = min(cap, charge(k, w[h], c[row], tau[row], n[row], actions, joint) + ahead)
                 top_a = a if q > top else top_a
                 top = max(q, top)
                 row += np.uint64(1)
@@ -57,43 +138,56 @@ def backward(state, known, following, head, first, size, target, seen, n, c, tau
 
 
 @loop
-def start_value(table, A, c, tau, kappa_start, w_start, w_first, V):
+def start_value(table, A, c, tau, kappa_start, w_start, w, joint, V):
     """W before the first step; w_start is sigma_H if the distribution of the initial state is estimated."""
+    steps = steps_that_matter(w)
     if len(table.starts) > 0:
-        return expected_error(table, A, V[0], w_first)
+        return expected_error(table, A, V[0], stop(w[0], joint.u, steps))
+    cap = stop(w_start, joint.u, steps + 1)
     if table.n[0] == 0:
-        return w_start
+        return cap
     ahead = total_ahead(table.first, table.size, table.target, table.seen, V[0], np.uint64(0)) / table.n[0]
-    return min(w_start, charge(kappa_start, w_start, c[0], tau[0]) + ahead)
+    return min(cap, charge(kappa_start, w_start, c[0], tau[0], table.n[0], 0.0, joint) + ahead)
 
 
 @loop
-def forward(table, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G):
-    """The expected KL charges under the greedy policy in the empirical model: G[0] at the start, G[h+1] at step h."""
-    node_of, _, following, head, n, first, size, _, target, seen, _, _, _, _, starts, start_p = table
+def forward(table, c, tau, kappa, kappa_start, w, w_start, A, joint, V, best, mass, G):
+    """How the largest expected cost changes with kappa and u: the derivatives of the charges under the greedy policy.
+
+    G[0] is the derivative in kappa_start, G[h+1] that in kappa_h. Returns the derivative in u.
+    """
+    node_of, state, following, head, n, first, size, _, target, seen, _, _, _, known, starts, start_p = table
+    u, steps, actions = joint.u, steps_that_matter(w), log(float(A))
     G[:] = 0.0
     mass[:] = 0.0
+    total = 0.0
     for k in range(len(starts)):  # what starts in a state that was not visited goes to node 0, from where nothing goes on
         mass[0, node_of[0, starts[k]]] += start_p[k]
     if len(starts) == 0 and n[0] > 0:
-        if kappa_start * c[0] <= w_start * tau[0]:
-            G[0] = c[0]
+        G[0], total = slopes(kappa_start, w_start, c[0], tau[0], n[0], 0.0, joint)
         for e in range(first[0], first[0] + size[0]):
             mass[0, target[e]] = seen[e] / n[0]
-    for h in range(steps_that_matter(w)):
+    for h in range(steps):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
+        cap = stop(w[h], u, steps - h)
         node = head[layer]
         while node != 0:
             here = mass[plane, node]
             row = row_of(node, A, best[plane, node])
-            if here > 0.0 and size[row] > 0:
-                ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row]
-                if charge(kappa[h], w[h], c[row], tau[row]) + ahead < w[h]:
-                    if kappa[h] * c[row] <= w[h] * tau[row]:
-                        G[h + 1] += here * c[row]
+            if here > 0.0 and not is_known(known, A, state[node], best[plane, node]):
+                if u > 0.0 and len(known) > 0:
+                    actions = log_actions(known, A, state[node])
+                ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row] if size[row] > 0 else 0.0
+                if size[row] > 0 and charge(kappa[h], w[h], c[row], tau[row], n[row], actions, joint) + ahead < cap:
+                    by_kappa, by_u = slopes(kappa[h], w[h], c[row], tau[row], n[row], actions, joint)
+                    G[h + 1] += here * by_kappa
+                    total += here * by_u
                     for e in range(first[row], first[row] + size[row]):
                         mass[plane_next, target[e]] += here * seen[e] / n[row]
+                else:
+                    total += here * LOG_2 * (steps - h)
             node = following[node]
+    return total
 
 
 @loop
@@ -110,52 +204,86 @@ def set_kappa(lam, discounts, arrival, kappa):
     return total, constant
 
 
-@allocates
-def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine):
-    """The smallest Phi that was found, with its multipliers (H,), which are all 0 if total variation radii alone were best.
+@loop
+def towards_optimum(trial, G, arrival):
+    """Changes multipliers half the way, in logarithms, towards the optimum, where lambda_j^2 = G_{<j} / 2."""
+    before = G[0]
+    for j in range(len(trial)):
+        if arrival:
+            before += G[j + 1]
+        if trial[j] > 0.0:
+            trial[j] = max(1e-12, sqrt(trial[j] * sqrt(max(0.0, 0.5 * before))))
+        if not arrival:
+            before += G[j + 1]
 
-    Candidates are the recursion with total variation radii, `coarse` scales of multipliers, and `fine` steps from the best of
-    them.
+
+@allocates
+def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine, level, log_joint):
+    """The smallest Phi that was found, with its multipliers (H,) and its u.
+
+    The multipliers are all 0 if total variation radii alone were best, u is 0 if the joint bound is not used. Candidates are the
+    recursion with total variation radii, `coarse` scales of multipliers, `fine` steps from the best of them, and as many for the
+    joint bound. `log_joint` is log(1/delta_1); it is 0 if there is no joint bound.
     """
-    _, state, following, head, n, first, size, _, target, seen, _, _, _, known, _, _ = table
-    H = len(w)
+    H, N = len(w), len(table.state)
     estimates_start = w_start > 0.0
-    N = len(table.state)
     V, mass, best = np.zeros((planes, N)), np.zeros((planes, N)), np.zeros((planes, N), np.uint32)
     kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
-    backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
-    smallest = start_value(table, A, c, tau, inf, w_start, w[0], V)
+    most = 1.0 / (1.0 + exp(-level))
+    apart = Joint(0.0, level, most)
+    backward(table, c, tau, kappa, w, A, apart, V, best)
+    smallest, best_u = start_value(table, A, c, tau, inf, w_start, w, apart, V), 0.0
     behind = int(estimates_start) + int(arrival)  # how many distributions the reward of time 0 depends on
     times = H - 1 + behind
     if times == 0:
-        return smallest, lam
-    for i in range(coarse + fine):
-        if i < coarse:  # lambda_j is proportional to the root of the number of earlier draws, at one scale after the other
-            for j in range(H):
-                trial[j] = 2.0 * 0.5**i * sqrt((j + behind) / times)
-        else:
-            if i == coarse:
-                if lam[H - 1] == 0.0:
-                    break
-                for j in range(H):
-                    trial[j] = lam[j]
-                kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
-                backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
-            # At the optimum lambda_j^2 = G_{<j} / 2. Go half the way in that direction, in logarithms.
-            forward(table, c, tau, kappa, kappa_start, w, w_start, A, V, best, mass, G)
-            before = G[0]
-            for j in range(H):
-                if arrival:
-                    before += G[j + 1]
-                if trial[j] > 0.0:
-                    trial[j] = max(1e-12, sqrt(trial[j] * sqrt(0.5 * before)))
-                if not arrival:
-                    before += G[j + 1]
+        return smallest, lam, best_u
+    risen, last = 0, inf
+    for i in range(coarse):  # lambda_j is proportional to the root of the number of earlier draws, at one scale after the other
+        for j in range(H):
+            trial[j] = 2.0 * 0.5**i * sqrt((j + behind) / times)
         kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
-        backward(state, known, following, head, first, size, target, seen, n, c, tau, kappa, w, A, V, best)
-        phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w[0], V)
+        backward(table, c, tau, kappa, w, A, apart, V, best)
+        phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w, apart, V)
         if phi < smallest:
             smallest = phi
-            for j in range(H):
-                lam[j] = trial[j]
-    return smallest, lam
+            lam[:] = trial
+        risen = risen + 1 if phi > last else 0
+        last = phi
+        if risen == 3:  # Phi is nearly convex: smaller scales are worse
+            break
+    if lam[H - 1] == 0.0:
+        return smallest, lam, best_u
+    start, before, u = lam.copy(), smallest, 0.0
+    for together in (True, False):
+        trial[:] = start
+        kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
+        backward(table, c, tau, kappa, w, A, apart, V, best)
+        joint, factor, fell = apart, 2.0, False
+        if together:
+            if log_joint == 0.0:
+                continue
+            forward(table, c, tau, kappa, kappa_start, w, w_start, A, apart, V, best, mass, G)
+            u = kappa_start * G[0] if estimates_start else 0.0
+            for h in range(H):
+                u += kappa[h] * G[h + 1]
+            u /= level * times  # eta is near 1 if u is the mean of kappa / n, and n c is about L
+            joint = Joint(u, level, most)
+            backward(table, c, tau, kappa, w, A, joint, V, best)
+        elif smallest < 0.9 * before:  # the steps below would not save as much
+            break
+        for i in range(fine):
+            by_u = forward(table, c, tau, kappa, kappa_start, w, w_start, A, joint, V, best, mass, G) + log_joint
+            towards_optimum(trial, G, arrival)
+            if together:  # down the slope, by smaller steps once it has changed its sign
+                if i > 0 and (by_u < 0.0) != fell:
+                    factor = sqrt(factor)
+                fell = by_u < 0.0
+                u = u * factor if fell else u / factor
+                joint = Joint(u, level, most)
+            kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
+            backward(table, c, tau, kappa, w, A, joint, V, best)
+            phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w, joint, V) + joint.u * log_joint
+            if phi < smallest:
+                smallest, best_u = phi, joint.u
+                lam[:] = trial
+    return smallest, lam, best_u
