@@ -127,6 +127,7 @@ REFUSED = {
     "no column": (("desk.csv", *options(state="colour")), "has no column 'colour': its columns are ticket"),
     "no episode": (("desk.csv", "--state", "status", "--action", "did"), "--episode is missing"),
     "bins": (("desk.csv", *options(), "--bins", "[3]"), "--bins is for Minari"),
+    "names": (("desk.csv", *options(), "--action-names", "x,y"), "--action-names is for Minari"),
     "no list": (("desk.csv", *options(), "--states", "new"), "--states is not a list"),
     "over itself": (("desk.csv", *options(), "--out", "desk.csv"), "--out is the log itself"),
     "no dataset": (("minari:nowhere/none-v0",), "cannot be loaded"),
@@ -160,3 +161,6 @@ def test_a_minari_dataset_becomes_an_atlas(folder, monkeypatch):
     assert atlas.counts == ar.Counts.from_minari("lake/explored-v0", 6, stationary=True)
     assert atlas.paid is not None
     assert atlas.source["env"] == "lake/explored-v0"
+    call = ("minari:lake/explored-v0", "--horizon", 6, "--action-names", "west,south,east,north", "--out", "named.atlas")
+    said(folder, "certify", *call, code=None)
+    assert [ar.load(folder / "named.atlas").action_name(a) for a in range(4)] == ["west", "south", "east", "north"]

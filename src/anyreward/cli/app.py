@@ -135,6 +135,19 @@ Masks = Annotated[
     ),
 ]
 
+StateNames = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES|FILE",
+        help="What the states are called, by their numbers: names with commas between them, or a .txt file with a name in each "
+        "line. By default after their observations.",
+    ),
+]
+ActionNames = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES|FILE", help="What the actions are called, likewise, such as left,right. By default as they are."),
+]
+
 
 def say_version(asked: bool) -> None:
     """Print the version and end, if it was asked for."""
@@ -254,6 +267,26 @@ def initial_of(text: str | None) -> Any:
 
     path = Path(text)
     return array_from(path, read_file(path, MAX_BYTES, "--initial has to be a list, or a .npy file with S probabilities"))
+
+
+def names_of(text: str | None, name: str) -> list[str] | None:
+    """The value of --state-names or --action-names (`name`): names with commas between them, or the lines of a .txt file."""
+    if text is None:
+        return None
+    names, place = text.split(","), f"{name} is {shown(text)}"
+    if text.lower().endswith(".txt"):
+        from .._files import read_file
+        from ..rewards.files import MAX_TEXT_BYTES
+
+        content = read_file(Path(text), MAX_TEXT_BYTES, f"{name} has to be names with commas between them, or a file with them")
+        try:
+            names, place = content.decode().splitlines(), text
+        except UnicodeDecodeError:
+            raise ValueError(f"{text} is not text in UTF-8: write a name in each line.") from None
+    names = [each.strip() for each in names]
+    if not all(names):
+        raise ValueError(f"{place}: name number {names.index('')} is empty.")
+    return names
 
 
 def literal(text: str | None, name: str) -> Any:

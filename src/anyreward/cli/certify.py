@@ -10,14 +10,17 @@ import typer
 from ..words import plain
 from .app import (
     NOT_MET,
+    ActionNames,
     AsJson,
     Bins,
     Quiet,
+    StateNames,
     app,
     arguments,
     certificate_facts,
     examples,
     literal,
+    names_of,
     report_errors,
     say,
     say_json,
@@ -133,6 +136,8 @@ def certify(
         bool, typer.Option("--arrival-rewards", help="Certify also for rewards that depend on the next state.")
     ] = False,
     bins: Bins = None,
+    state_names: StateNames = None,
+    action_names: ActionNames = None,
     delta: Annotated[float, typer.Option(help="The probability with which the certificate may fail, at most.")] = 0.1,
     epsilon: Annotated[
         float | None, typer.Option(help="The accuracy that is wanted: the exit code is 3 if it is not certified.")
@@ -175,13 +180,17 @@ def certify(
         )
         if given is not None or order:
             raise ValueError(f"--{given or 'order'} is for tables: leave it out for a Minari dataset.")
-        counts = Counts.from_minari(log.removeprefix(MINARI), bins=literal(bins, "--bins"), **shared)
+        counts = Counts.from_minari(
+            log.removeprefix(MINARI), bins=literal(bins, "--bins"), state_names=names_of(state_names, "--state-names"),
+            action_names=names_of(action_names, "--action-names"), **shared,
+        )  # fmt: skip
     else:
         needed = next((name for name in ("episode", "state", "action") if columns[name] is None), None)
         if needed is not None:
             raise ValueError(f"--{needed} is missing: name the column.")
-        if bins is not None:
-            raise ValueError("--bins is for Minari datasets: a state of a log is what its columns say.")
+        for name, value in {"bins": bins, "state-names": state_names, "action-names": action_names}.items():
+            if value is not None:
+                raise ValueError(f"--{name} is for Minari datasets: states and actions of a table are what its columns say.")
         known = {"states": listed(states, "--states"), "actions": listed(actions, "--actions"), "order": order}
         counts = counts_of_file(Path(log), columns, {**shared, **known})
         counts.source["env"] = plain(Path(log).name)

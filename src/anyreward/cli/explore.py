@@ -12,6 +12,7 @@ import typer
 from ..words import is_terminal, up
 from .app import (
     NOT_MET,
+    ActionNames,
     AsJson,
     Bins,
     Env,
@@ -22,6 +23,7 @@ from .app import (
     Quiet,
     RewardRange,
     Seed,
+    StateNames,
     Terminal,
     app,
     arguments,
@@ -31,6 +33,7 @@ from .app import (
     known_algorithms,
     literal,
     masks_of,
+    names_of,
     report_errors,
     say,
     say_json,
@@ -106,6 +109,8 @@ def explore(
     max_states: MaxStates = None,
     terminal: Terminal = None,
     action_masks: Masks = None,
+    state_names: StateNames = None,
+    action_names: ActionNames = None,
     step_timeout: Annotated[
         float | None,
         typer.Option(help="The seconds that one step of a Gymnasium environment may take. By default there is no limit."),
@@ -150,6 +155,7 @@ def explore(
         arrival_rewards=arrival_rewards, deterministic=deterministic, bins=literal(bins, "--bins"),
         initial=initial_of(initial), max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
         env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop,
+        state_names=names_of(state_names, "--state-names"), action_names=names_of(action_names, "--action-names"),
         max_seconds=max_seconds, on_interrupt="raise", **options,
     )  # fmt: skip
     if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas

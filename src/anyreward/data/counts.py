@@ -388,8 +388,8 @@ class Counts:
         horizon : int
             The number of steps H of the process.
         **options
-            discount, stationary, initial_state, initial, arrival_rewards, bins and max_states, as in `explore`; terminal, "end"
-            or "outcome", see `Setting`.
+            discount, stationary, initial_state, initial, arrival_rewards, bins, max_states, state_names and action_names, as in
+            `explore`; terminal, "end" or "outcome", see `Setting`.
 
         Returns
         -------

@@ -24,7 +24,7 @@ import numpy as np
 from ..rewards.observed import ObservedRewards
 from ..setting import Setting, boolean, shown, whole_number
 from ..words import plain
-from .numbering import Numbering
+from .numbering import Names, Numbering
 from .spaces import Bins, assumed_by, codec, known_start
 
 if TYPE_CHECKING:
@@ -157,6 +157,8 @@ def counts_from_minari(
     bins: Bins | None = None,
     max_states: int | None = None,
     terminal: str = "end",
+    state_names: Names | None = None,
+    action_names: Names | None = None,
 ) -> Counts:
     """Counts from a Minari dataset; see `Counts.from_minari`."""
     H, stationary, name = whole_number(horizon, "horizon"), boolean(stationary, "stationary"), "a Minari dataset"
@@ -171,6 +173,7 @@ def counts_from_minari(
     if not hasattr(dataset, "iterate_episodes"):
         raise ValueError(f"dataset is a {type(dataset).__name__}: it has to be a Minari dataset or the id of one.")
     observations, actions = codec(dataset.observation_space, bins, max_states), codec(dataset.action_space, name="action")
+    numbering = Numbering(observations, actions).named(state_names, action_names)
     starts: list[int] = []
     moves: list[tuple[int, ...]] = []  # number of the episode, step, state, action, next state
     over: list[bool] = []
@@ -209,7 +212,7 @@ def counts_from_minari(
     table, ends = np.array(moves, np.int64).reshape(-1, 5), np.array(over, bool)
     table[:, 4] = outcomes(table[:, 4], ends, setting)
     counts = recorded(setting, np.array(starts, np.int64), table, ends, transfer=True)
-    counts.numbering = Numbering(observations, actions)
+    counts.numbering = numbering
     counts.source = {"env": name, "log": {**facts, "transitions": len(table)}}
     counts.paid = ObservedRewards()
     pays = table[:, 1] < H

@@ -131,7 +131,8 @@ def explore(
         the program handles Ctrl-C in a way of its own.
     options
         Options of the algorithm, such as `replan` and `clip` of `RFUCRL`; of the bounds, such as `max_successors`; and all
-        arguments of `Gymnasium` (bins, max_states, terminal, action_masks, initial_state, env_args, step_timeout) by their names.
+        arguments of `Gymnasium` (bins, max_states, terminal, action_masks, initial_state, env_args, step_timeout, state_names,
+        action_names) by their names.
 
     The certificate is looked at whenever the number of episodes has grown by the explorer's `growth` (3%) and whenever the
     explorer says that it is there; under `replan="every"` that is the first episode at which the bound is at most epsilon/2.

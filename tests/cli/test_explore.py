@@ -1,0 +1,63 @@
+"""The command explore: names of states and actions."""
+
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+import anyreward as ar
+from anyreward.cli import app
+
+CHAIN = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--max-episodes", 50, "--quiet")
+STATES = ("far left", "left", "middle", "right", "far right")
+
+
+def said(*arguments, code=0):
+    """What a command prints: to stdout if it ends well, to stderr otherwise."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output
+    return result.stderr if code == 2 else result.stdout
+
+
+def test_states_and_actions_have_the_names_that_are_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "states.txt").write_text("\n".join(STATES) + "\n")
+    said(*CHAIN, "--action-names", "west, east", "--state-names", "states.txt", "--out", "it.atlas", code=3)
+    atlas = ar.load("it.atlas")
+    assert tuple(map(atlas.state_name, range(5))) == STATES
+    assert tuple(map(atlas.action_name, range(2))) == ("west", "east")
+    text = said("plan", "it.atlas", "--reward", "state == 'far right'", "--out", "policy.csv")
+    assert "middle: → east" in text
+    with open("policy.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["state"] for row in rows} == set(STATES)
+    assert {row["action"] for row in rows} <= {"west", "east"}
+
+
+def test_names_of_a_gymnasium_environment(tmp_path):
+    out = tmp_path / "it.atlas"
+    call = ("explore", "FrozenLake-v1", "--horizon", 4, "--max-episodes", 20, "--quiet", "--out", out)
+    said(*call, "--action-names", "west,south,east,north", code=3)
+    assert ar.load(out).action_name(3) == "north"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (("--action-names", "west"), "--action-names has 1 entries: it needs one for each of 2."),
+        (("--action-names", "west,"), "--action-names is 'west,': name number 1 is empty."),
+        (("--action-names", "west,west"), "--action-names has 'west' twice: names have to be different."),
+        (("--state-names", "none.txt"), "none.txt does not exist: --state-names has to be names with commas between them"),
+        (("--state-names", "gaps.txt"), "gaps.txt: name number 1 is empty."),
+        (("--state-names", "latin.txt"), "latin.txt is not text in UTF-8: write a name in each line."),
+    ],
+)
+def test_names_that_do_not_fit_are_one_sentence(tmp_path, monkeypatch, wrong, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gaps.txt").write_text("a\n\nb\nc\nd\n")
+    (tmp_path / "latin.txt").write_bytes("Höhe\n".encode("latin-1"))
+    message = said(*CHAIN, *wrong, "--out", "it.atlas", code=2)
+    assert message.startswith("error: ")
+    assert message.count("\n") == 1
+    assert sentence in message
+    assert not (tmp_path / "it.atlas").exists()
