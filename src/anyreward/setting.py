@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -206,13 +206,16 @@ class Setting:
         pairs = self.initial if self.initial_state is None else ((self.initial_state, 1.0),)
         return np.array([s for s, _ in pairs], np.int64), np.array([p for _, p in pairs])
 
-    def check_starts(self, states: np.ndarray, who: str = "") -> None:
-        """Raises if one of these initial states, (B,), is known to be impossible: `who` or, if that is empty, an episode."""
+    def check_starts(self, states: np.ndarray, who: str = "", named: Callable[[str], str] = str) -> None:
+        """Raises if one of these initial states, (B,), is known to be impossible: `who` or, if that is empty, an episode.
+
+        `named` gives the sentence the names of the states that it mentions (`Counts.named`).
+        """
         if self.estimates_start or (possible := np.isin(states, self.starts[0])).all():
             return
         b = int((~possible).argmax())
         known = "which has probability 0 in initial" if self.initial else f"not in the initial_state {self.initial_state}"
-        raise ValueError(f"{who or f'episode {b}'} starts in state {states[b]}, {known}.")
+        raise ValueError(named(f"{who or f'episode {b}'} starts in state {states[b]}, {known}."))
 
     def stays(self, states: np.ndarray) -> np.ndarray:
         """Which outcomes are known beforehand to be absorbing: an array of booleans in the shape of `states`."""

@@ -401,7 +401,7 @@ def test_a_known_distribution_of_the_start_is_an_option(tmp_path, monkeypatch):
         assert "which has probability 0 in initial" in said(*arguments, "--initial", given, code=2)
     assert "write a list such as" in said(*arguments, "--initial", "0.5", code=2)
     assert "initial sums to 0.5" in said(*arguments, "--initial", "[(0, 0.5)]", code=2)
-    text = "the initial state has the given distribution: state 0 with probability 0.00142045"
+    text = "the initial state has the given distribution: state 0 ((0, 0, 0)) with probability 0.00142045"
     assert text in said(*arguments, "--initial", [(s, 1 / 704) for s in range(704)], code=3)  # it says nothing yet
     assert text in said("info", "jack.atlas")
     assert any(text in phrase for phrase in json.loads(said("info", "jack.atlas", "--json"))["assumptions"])

@@ -36,6 +36,8 @@ def written(node):
             return written(left) + written(right)
         case ast.IfExp(body=body):
             return written(body)
+        case ast.Call(func=ast.Attribute(attr="named" | "names_in") | ast.Name("named"), args=[text]):  # adds names of states
+            return written(text)
     return "7"
 
 

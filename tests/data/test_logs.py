@@ -439,7 +439,7 @@ def test_a_known_start_is_given_by_its_name():
     table = small(where=["hall", "attic", "hall", "cellar", "hall"])
     counts = counted(table, initial_state="hall")
     assert counts.setting.initial_state == 2
-    assert "every episode starts in state 2" in ar.certify(counts).assumptions
+    assert "every episode starts in state 2 (hall)" in ar.certify(counts).assumptions
 
 
 def test_a_known_distribution_of_the_start_is_given_by_names():

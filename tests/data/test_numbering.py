@@ -9,6 +9,7 @@ import pytest
 from gymnasium import spaces
 
 import anyreward as ar
+from anyreward.atlas import container
 from anyreward.data.numbering import Numbering
 from anyreward.data.spaces import Indexed, codec, codec_from
 
@@ -94,6 +95,93 @@ def test_wrong_names_are_refused(names):
     numbering = Numbering(codec(spaces.Discrete(4)), codec(spaces.Discrete(2)))
     with pytest.raises(ValueError, match="action_names"):
         numbering.named(action_names=names)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("every episode starts in state 3.", "every episode starts in state 3 (attic)."),
+        ("state 0 with action 1 has 2 successors", "state 0 (hall) with action 1 (stay) has 2 successors"),
+        ("never left: states 0, 1 and 3", "never left: states 0 (hall), 1 (den) and 3 (attic)"),
+        ("states 0, 1, 2 and 3 more", "states 0 (hall), 1 (den), 2 and 3 more"),
+        ("states 0, 1 and 1,003 more", "states 0 (hall), 1 (den) and 1,003 more"),
+        ("state 3 with probability 0.25, state 1 with 0.75", "state 3 (attic) with probability 0.25, state 1 (den) with 0.75"),
+        ("state 1, 3 times", "state 1 (den), 3 times"),
+        ("not in the initial_state 3, one of 3 states, substate 3", "not in the initial_state 3, one of 3 states, substate 3"),
+        ("state 4 and state 400", "state 4 and state 400"),
+        ("no state and action have more than 3 successors", "no state and action have more than 3 successors"),
+    ],
+)
+def test_sentences_get_the_names_of_the_states_and_actions_that_they_mention(text, expected):
+    """State 2 has no name but its number, and there is no state 4."""
+    plain = Numbering(codec(spaces.Discrete(4)), codec(spaces.Discrete(2)))
+    assert plain.names_in(text) == text
+    assert plain.named({0: "hall", 1: "den", 3: "attic"}, ["go", "stay"]).names_in(text) == expected
+
+
+def test_observations_that_were_not_met_have_no_name_in_sentences():
+    met = Indexed(3)
+    met.encode("hall")
+    assert Numbering(met, codec(spaces.Discrete(2))).names_in("states 0 and 1") == "states 0 (hall) and 1"
+
+
+def named_chain(**more):
+    """An exploration of a chain whose states have names."""
+    rooms = ["cellar", "hall", "kitchen", "stairs", "attic"]
+    return ar.explore(ar.envs.double_chain(5), 4, max_episodes=20, state_names=rooms, progress=False, **more)
+
+
+def test_assumptions_are_printed_with_names_and_kept_with_numbers(tmp_path):
+    """What a file holds is what the certificate is about: numbers. So it is read by whoever could read such files before."""
+    atlas = named_chain(stationary=True)
+    said = "every episode starts in state 2 (kitchen)"
+    atlas.save(tmp_path / "it.atlas")
+    about = container.read(tmp_path / "it.atlas")[1]
+    assert "numbering" not in about["certificate"]
+    again = ar.load(tmp_path / "it.atlas")
+    for it in (atlas, again, again | named_chain(stationary=True, seed=1)):
+        plan = it.plan("state == 'attic'")
+        assert said in it.certificate.assumptions
+        assert said in plan.assumptions
+        for text in (it.certificate, repr(plan), it.certificate._repr_html_(), plan._repr_html_()):
+            assert said in str(text)
+    assert again.certificate == atlas.certificate == ar.certify(atlas.counts)
+    assert "every episode starts in state 2" in atlas.counts.setting.assumptions
+
+
+def test_declarations_are_printed_with_names(tmp_path):
+    setting = ar.Setting(n_states=3, n_actions=2, horizon=2, initial_state=0)
+    counts = ar.Counts.from_episodes([[0, 1, 1]], [[0, 0]], setting)
+    counts.numbering = Numbering.of_setting(setting).named(["hall", "den", "attic"])
+    counts.declare_absorbing([1, 2])
+    atlas = ar.Atlas(counts, ar.certify(counts))
+    atlas.save(tmp_path / "it.atlas")
+    for it in (atlas, ar.load(tmp_path / "it.atlas")):
+        assert "never left, as declared: states 1 (den) and 2 (attic)" in str(it.certificate)
+        assert it.certificate.check(it.counts)
+    assert container.read(tmp_path / "it.atlas")[1]["certificate"]["assumed"] == ["never left, as declared: states 1 and 2"]
+    with pytest.raises(ValueError, match=r"leads from state 1 \(den\) with action 0 to state 0 \(hall\)"):
+        counts.checked([0, 1, 0], [0, 0])
+
+
+def test_a_certificate_in_a_file_brings_no_names_of_its_own(tmp_path):
+    path = tmp_path / "it.atlas"
+    named_chain().save(path)
+    columns, about, arrays = container.read(path)
+    about["certificate"]["numbering"] = {"state_names": ["x"] * 5}
+    container.write(path, columns, about, arrays)
+    with pytest.raises(ValueError, match="its certificate is damaged"):
+        ar.load(path)
+
+
+def test_errors_while_exploring_have_names(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"but state \d \((hall|kitchen|stairs)\) with action \d \((left|right)\) has 2 observed"
+    ):
+        named_chain(deterministic=True)
+    lift, names = Lift(), ["ground", "ground, open", "first", "first, open"]
+    with pytest.raises(ValueError, match=r"Lift starts in state 0 \(ground\), not in the initial_state 3"):
+        ar.explore(lift, 3, max_episodes=5, initial_state=3, state_names=names, progress=False)
 
 
 def test_the_variables_of_a_state_are_the_keys_of_its_dictionary():

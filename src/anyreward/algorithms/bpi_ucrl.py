@@ -303,9 +303,10 @@ class BPIUCRL(IndexExplorer):
             b, h = (int(i) for i in kernels.bpi.contradiction(table, self._values.rewards.up, A, states, actions, paid))
             if b >= 0:
                 now = low + (high - low) * paid[b, h]
+                pair = self.counts.named(f"state {states[b, h]} with action {actions[b, h]}")
                 raise ValueError(
-                    f"rewards[{b}, {h}] is {now:g}, but state {states[b, h]} with action {actions[b, h]} paid something else "
-                    "before: use rewards='random' if rewards are not always the same."
+                    f"rewards[{b}, {h}] is {now:g}, but {pair} paid something else before: use rewards='random' if rewards are "
+                    "not always the same."
                 )
         return paid
 

@@ -160,7 +160,9 @@ class Explorer(ABC):
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Resumes from where `state` was taken, to the last bit. Raises ValueError if that is not a state."""
+        numbering = self.counts.numbering
         self.counts = Counts.from_state(self.setting, state, self.counts.transfer)
+        self.counts.numbering = numbering
         self._bounds = {}
 
     def _tie_key(self, ties: str) -> int:

@@ -99,6 +99,7 @@ class Atlas:
             object.__setattr__(self, "policy", self.legal(self.policy[:, : self.counts.setting.n_states]))
         if self.recording is not None and not self.recorded:
             object.__setattr__(self, "recorded", (len(self.recording.states),))
+        object.__setattr__(self, "certificate", replace(self.certificate, numbering=self.numbering))
         digest = self.certificate.digest
         if not self.runs:  # imported data are identified by their counts alone
             object.__setattr__(self, "runs", (digest,))

@@ -154,6 +154,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         if about["format"] < FORMAT and len(counts.illegal) and "own" in source:
             source["own"] = {"epsilon": None, "met": False, "guarantee": "none: of an earlier version that did not know of masks"}
         numbering = numbering_from(about, source, setting)
+        counts.numbering = numbering
         own = own_reward_from(arrays, setting)
         atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward, numbering, own)
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}

@@ -111,8 +111,7 @@ class Plan:
         h, s = whole_number(step, "step"), self.atlas.numbering.state(observation)
         if not 0 <= h < len(self.policy):
             raise ValueError(f"step is {h}: an episode has the steps 0 to {len(self.policy) - 1}.")
-        n_actions = self.atlas.counts.setting.n_actions
-        return self.atlas.numbering.action(legal_action(int(self.policy[h, s]), action_mask, n_actions, s))
+        return self.atlas.numbering.action(legal_action(int(self.policy[h, s]), action_mask, self.atlas.numbering, s))
 
     @cached_property
     def V(self) -> np.ndarray:

@@ -217,7 +217,8 @@ class TightBound:
         if K is not None and widest[2] > K:
             s, a, seen = widest
             given = "deterministic is True, which is max_successors=1," if K == 1 else f"max_successors is {K},"
-            raise ValueError(f"{given} but state {s} with action {a} has {seen} observed successors: leave it out.")
+            pair = counts.named(f"state {s} with action {a}")
+            raise ValueError(f"{given} but {pair} has {seen} observed successors: leave it out.")
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
         """The assumption about `max_successors`, if there is one."""

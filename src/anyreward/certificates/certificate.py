@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import kernels
 from ..data.counts import Counts
+from ..data.numbering import Numbering
 from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
 from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
@@ -66,6 +67,8 @@ class Certificate:
         Assumptions in addition to those of the setting and of the error bound.
     claimed : bool
         True if the certificate was read from a file that does not contain what is needed to verify it.
+    numbering : Numbering or None
+        The names of states and actions, with which the assumptions are printed. It is no part of what is certified.
     """
 
     epsilon: float
@@ -82,6 +85,7 @@ class Certificate:
     transition_delta: float = 0.0
     assumed: tuple[str, ...] = ()
     claimed: bool = False
+    numbering: Numbering | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.transition_delta:
@@ -109,7 +113,8 @@ class Certificate:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Everything that is assumed in addition to the Markov property, as phrases. Data that contradict one are refused."""
-        return (*self.setting.assumptions, *self.bound.assumptions(self.setting), *self.assumed)
+        said = (*self.setting.assumptions, *self.bound.assumptions(self.setting), *self.assumed)
+        return said if self.numbering is None else tuple(map(self.numbering.names_in, said))
 
     @property
     def largest(self) -> float:
@@ -179,15 +184,17 @@ class Certificate:
         return same and abs(again.epsilon - self.epsilon) <= 1e-9 * again.epsilon
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values, for `from_dict`."""
-        return asdict(self)
+        """All fields as plain values, for `from_dict`; without the names, which belong to the atlas."""
+        about = asdict(replace(self, numbering=None))
+        del about["numbering"]
+        return about
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Certificate:
         """The certificate that `to_dict` returned. Raises if a field is not what it has to be."""
         setting, low_high = Setting(**fields["setting"]), fields["reward_range"]  # Setting turns the lists of a file into tuples
         assumed = fields.get("assumed", ())
-        if not isinstance(assumed, list | tuple):  # a text would be taken apart into letters
+        if not isinstance(assumed, list | tuple) or "numbering" in fields:  # a text would be taken apart into letters
             raise ValueError("its certificate is damaged.")
         ends = (float(low_high[0]), float(low_high[1]))
         options = fields["options"]
@@ -322,4 +329,5 @@ def certificate_of(counts: Counts, delta: float, bound: Bound, error: float, eps
         episodes=counts.episodes,
         digest=counts.digest(),
         assumed=counts.declared,
+        numbering=counts.numbering,
     )

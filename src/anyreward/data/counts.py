@@ -17,7 +17,7 @@ from ..setting import Setting, as_list, listed, nearest, shown, whole_number
 from .evidence import check_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -63,7 +63,8 @@ class Counts:
     runs : int
         How many separate explorations these counts were added up from. Each was scored by its own predictions.
     numbering : Numbering or None
-        How states and actions were numbered, if these counts are of a log or of a dataset; an `Atlas` takes it over.
+        How states and actions were numbered and what they are called, if it is known: errors name them by it, and an `Atlas`
+        takes it over.
     paid : ObservedRewards or None
         The rewards that were observed with these counts, if any; an `Atlas` takes them over.
     taken : ndarray of int64, (M, 4)
@@ -120,6 +121,10 @@ class Counts:
                 for s in {s for s, _ in setting.illegal_actions}:
                     self._marks()[s] &= kernels.table.ILLEGAL
 
+    def named(self, text: str) -> str:
+        """A sentence with the names of the states and actions that it mentions by their numbers, as far as they have any."""
+        return text if self.numbering is None else self.numbering.names_in(text)
+
     def declare_absorbing(self, states: Iterable[int]) -> None:
         """Declares states to be absorbing that the setting does not list: their transitions need not be estimated any more.
 
@@ -139,7 +144,7 @@ class Counts:
             # Actions that the setting lists as illegal stay illegal: no policy uses them, even if the state is terminal.
             given = {a for x, a in self.setting.illegal_actions if x == s}
             if set(np.flatnonzero(self._marks()[s] == kernels.table.ILLEGAL).tolist()) - given:
-                raise ValueError(f"state {s} has declared illegal actions, so it cannot be declared absorbing.")
+                raise ValueError(self.named(f"state {s} has declared illegal actions, so it cannot be declared absorbing."))
             rows.append([kernels.table.ILLEGAL if a in given else kernels.table.STAYS for a in range(self.setting.n_actions)])
             self._check_state(s, np.array(rows[-1], np.uint8))
         self._note(chosen, np.array(rows, np.uint8))
@@ -160,19 +165,21 @@ class Counts:
         forbidden = sorted({whole_number(a, "an action") for a in as_list(actions, "the actions of declare_illegal")})
         A = self.setting.n_actions
         if forbidden and not 0 <= forbidden[0] <= forbidden[-1] < A:
-            raise ValueError(f"the illegal actions of state {state} are {forbidden}: actions go from 0 to {A - 1}.")
+            raise ValueError(self.named(f"the illegal actions of state {state} are {forbidden}: actions go from 0 to {A - 1}."))
         if len(forbidden) == A:
-            raise ValueError(f"every action would be illegal in state {state}: at least one has to be legal.")
+            raise ValueError(self.named(f"every action would be illegal in state {state}: at least one has to be legal."))
         row = np.zeros(A, np.uint8)
         row[forbidden] = kernels.table.ILLEGAL
         before = self._marks()[state]
         if (before == kernels.table.STAYS).any():
             if forbidden:
-                raise ValueError(f"state {state} is absorbing: no action can be declared illegal there.")
+                raise ValueError(self.named(f"state {state} is absorbing: no action can be declared illegal there."))
             return
         settled = self.setting.hidden_masks and not (before == kernels.table.UNSURE).any()
         if (settled and (before != row).any()) or ((before == kernels.table.ILLEGAL) & (row == 0)).any():
-            raise ValueError(f"the illegal actions of state {state} were declared differently before: they cannot change.")
+            raise ValueError(
+                self.named(f"the illegal actions of state {state} were declared differently before: they cannot change.")
+            )
         self._check_state(state, row)
         self._note([state], row)
 
@@ -199,7 +206,7 @@ class Counts:
         if self.table.node_of[:, s].any():
             flows = kernels.table.flows(self.table, self.setting.n_actions)
             flows = flows[(flows[:, 0] >= 0) & (flows[:, 1] == s)]
-            check_marks(flows[:, 1], flows[:, 2], flows[:, 3], row[flows[:, 2]])
+            self._check_marks(flows[:, 1], flows[:, 2], flows[:, 3], row[flows[:, 2]])
 
     def _marks(self) -> np.ndarray:
         """A writable view of the marks of all state-action pairs, (n_outcomes, A); see `kernels.table` for their meaning."""
@@ -781,7 +788,7 @@ class Counts:
             raise ValueError(f"counts of different settings cannot be added: {self.setting} and {other.setting}.")
         if float(self.transitions + other.transitions) > LARGEST_COUNT or self.episodes + other.episodes > LARGEST_COUNT:
             raise ValueError("the counts add up to more than 2^53, beyond which they would not be exact.")
-        if self.numbering != other.numbering:
+        if None not in (self.numbering, other.numbering) and self.numbering != other.numbering:
             raise ValueError(
                 "these counts cannot be added: their states or actions were numbered differently. For logs, list all states in "
                 "states= and all actions in actions=."
@@ -789,6 +796,7 @@ class Counts:
         total, columns = self.copy(), other.columns()
         total.paid, total.source = None if self.paid is None or other.paid is None else self.paid + other.paid, {}
         total.taken = np.concatenate([self.taken, other.taken])
+        total.numbering = self.numbering or other.numbering
         total._share_marks(other)
         total.runs += other.runs
         if total._pool is not None:
@@ -813,7 +821,9 @@ class Counts:
             ended = np.setdiff1d(one.absorbing_states, two.absorbing_states)
             if two.table.node_of[:, ended].any():
                 s = ended[two.table.node_of[:, ended].any(axis=0).argmax()]
-                raise ValueError(f"these counts cannot be added: in one of them state {s} is terminal, in the other it is not.")
+                raise ValueError(
+                    self.named(f"these counts cannot be added: in one of them state {s} is terminal, in the other it is not.")
+                )
         mine[...] = np.where(mine == blank, theirs, mine)
         for counts in (self, other):
             self._check_known(np.stack([counts.columns()[name] for name in COLUMNS], axis=1))
@@ -823,7 +833,7 @@ class Counts:
         if not len(self.table.known):
             return
         marks, moves = self._marks(), flows[flows[:, 0] >= 0]
-        check_marks(moves[:, 1], moves[:, 2], moves[:, 3], marks[moves[:, 1], moves[:, 2]])
+        self._check_marks(moves[:, 1], moves[:, 2], moves[:, 3], marks[moves[:, 1], moves[:, 2]])
         self._check_met(flows[:, 3])
 
     def _check_met(self, states: np.ndarray) -> None:
@@ -832,16 +842,31 @@ class Counts:
         if unsure.any():
             s = int(states.reshape(-1)[unsure.argmax()])
             raise ValueError(
-                f"state {s} was visited, but its illegal actions were never declared: "
-                f"call declare_illegal({s}, [...]) first, with an empty list if all actions are legal."
+                self.named(
+                    f"state {s} was visited, but its illegal actions were never declared: "
+                    f"call declare_illegal({s}, [...]) first, with an empty list if all actions are legal."
+                )
+            )
+
+    def _check_marks(self, s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndarray) -> None:
+        """Raises if transitions contradict the marks of their state-action pairs. All four arrays have the same length."""
+        against = ((marks == kernels.table.STAYS) & (s_next != s)) | (marks == kernels.table.ILLEGAL)
+        if against.any():
+            i = int(against.argmax())
+            what = "is illegal" if marks[i] == kernels.table.ILLEGAL else "never leaves that state"
+            raise ValueError(
+                self.named(
+                    f"a transition leads from state {s[i]} with action {a[i]} to state {s_next[i]}, which is known to be "
+                    f"impossible: the action {what}."
+                )
             )
 
     def checked(self, states: ArrayLike, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Episodes as (B, H+1) and (B, H) int64. Raises if they do not fit the setting or contradict a declaration."""
-        states, actions = checked_episodes(states, actions, self.setting)
+        states, actions = checked_episodes(states, actions, self.setting, self.named)
         if len(self.table.known) and len(states):
             s, s_next = states[:, :-1].reshape(-1), states[:, 1:].reshape(-1)
-            check_marks(s, actions.reshape(-1), s_next, self._marks()[s, actions.reshape(-1)])
+            self._check_marks(s, actions.reshape(-1), s_next, self._marks()[s, actions.reshape(-1)])
             self._check_met(states)
         return states, actions
 
@@ -854,8 +879,10 @@ class Counts:
         return f"Counts({self.episodes} episodes, {self.visited_pairs} pairs visited)"
 
 
-def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """Episodes as (B, H+1) and (B, H) int64. Raises if a shape or an entry does not fit the setting."""
+def checked_episodes(
+    states: ArrayLike, actions: ArrayLike, setting: Setting, named: Callable[[str], str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Episodes as (B, H+1) and (B, H) int64. Raises, with names by `named`, if a shape or an entry does not fit the setting."""
     states, actions = np.asarray(states), np.asarray(actions)
     if states.ndim == 1 and actions.ndim == 1:
         states, actions = states[None], actions[None]
@@ -875,24 +902,12 @@ def checked_episodes(states: ArrayLike, actions: ArrayLike, setting: Setting) ->
     left = np.argwhere(setting.stays(states[:, :-1]) & (states[:, 1:] != states[:, :-1]))
     if len(left):
         b, h = (int(i) for i in left[0])
-        raise ValueError(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing.")
+        raise ValueError(named(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing."))
     if (states[:, 0] >= setting.n_states).any():
         b = int((states[:, 0] >= setting.n_states).argmax())
         raise ValueError(f"episode {b} starts in {states[b, 0]}: initial states go from 0 to {setting.n_states - 1}.")
-    setting.check_starts(states[:, 0])
+    setting.check_starts(states[:, 0], named=named)
     return np.ascontiguousarray(states, dtype=np.int64), np.ascontiguousarray(actions, dtype=np.int64)
-
-
-def check_marks(s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndarray) -> None:
-    """Raises if transitions contradict the marks of their state-action pairs. All four arrays have the same length."""
-    against = ((marks == kernels.table.STAYS) & (s_next != s)) | (marks == kernels.table.ILLEGAL)
-    if against.any():
-        i = int(against.argmax())
-        what = "is illegal" if marks[i] == kernels.table.ILLEGAL else "never leaves that state"
-        raise ValueError(
-            f"a transition leads from state {s[i]} with action {a[i]} to {s_next[i]}, which is known to be impossible: "
-            f"the action {what}."
-        )
 
 
 def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:

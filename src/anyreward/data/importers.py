@@ -90,6 +90,7 @@ def recorded(
     over: np.ndarray,
     transfer: bool,
     masks: Mapping[int, Sequence[int]] | None = None,
+    numbering: Numbering | None = None,
 ) -> Counts:
     """Counts of episodes, which need not be complete.
 
@@ -106,11 +107,14 @@ def recorded(
         Whether the episodes are in the order in which they were played, so that they can be scored (`Counts`).
     masks : mapping of int to sequence of int, optional
         The illegal actions of states, if the setting has `hidden_masks`.
+    numbering : Numbering, optional
+        How states and actions are numbered.
     """
     from .counts import Counts
 
     counts, H = Counts(setting, transfer=transfer), setting.horizon
-    setting.check_starts(starts)
+    counts.numbering = numbering
+    setting.check_starts(starts, named=counts.named)
     ends = np.unique(moves[over, 4]).tolist() if setting.terminal == "state" else []
     for s, forbidden in (masks or {}).items():
         if s not in ends:
@@ -211,8 +215,7 @@ def counts_from_minari(
     )
     table, ends = np.array(moves, np.int64).reshape(-1, 5), np.array(over, bool)
     table[:, 4] = outcomes(table[:, 4], ends, setting)
-    counts = recorded(setting, np.array(starts, np.int64), table, ends, transfer=True)
-    counts.numbering = numbering
+    counts = recorded(setting, np.array(starts, np.int64), table, ends, transfer=True, numbering=numbering)
     counts.source = {"env": name, "log": {**facts, "transitions": len(table)}}
     counts.paid = ObservedRewards()
     pays = table[:, 1] < H

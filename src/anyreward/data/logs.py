@@ -116,8 +116,7 @@ def counts_from_log(
     )
     to = outcomes(log.to, log.over, setting)
     moves = np.stack([log.episode, log.h, log.s, log.a, to], axis=1)[counted]
-    counts = recorded(setting, log.s[log.h == 0], moves, log.over[counted], order, illegal if by_column else None)
-    counts.numbering = numbering
+    counts = recorded(setting, log.s[log.h == 0], moves, log.over[counted], order, illegal if by_column else None, numbering)
     counts.source = {"env": "a log", "log": log.facts(H, len(moves))}
     silent = in_scope & ~counted
     places, times = np.unique(np.stack([log.h * (not stationary), log.s, log.a], axis=1)[silent], axis=0, return_counts=True)

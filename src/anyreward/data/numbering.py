@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, EnumMeta
@@ -15,6 +16,8 @@ from ..words import plain
 from .spaces import Binned, Codec, Indexed, Ravelled, Whole, codec_from, label
 
 MAX_LETTERS = 200  # of a name
+# States and actions by their numbers, as sentences mention them: "state 3", "states 3, 4 and 5", "states 3, 4 and 94 more".
+MENTIONED = re.compile(r"\b(?:(state|action) \d+|(states) \d+(?:, \d+)*(?: and \d+(?![\d,]* more))?)")
 Names = Sequence[str] | Mapping[int, str] | type[Enum]
 
 
@@ -97,6 +100,24 @@ class Numbering:
     def action_name(self, a: int) -> str:
         """What action number a is called."""
         return self.action_names[a] if a < len(self.action_names) else described(self.actions, a)
+
+    def names_in(self, text: str) -> str:
+        """A sentence with the names of the states and actions that it mentions: "state 3" becomes "state 3 (kitchen)"."""
+        if self.is_plain:
+            return text
+
+        def named(mention: re.Match[str]) -> str:
+            kind = mention[1] or "state"
+            return re.sub(r"\d+", lambda number: self._called(kind, int(number[0])), mention[0])
+
+        return MENTIONED.sub(named, text)
+
+    def _called(self, kind: str, number: int) -> str:
+        """The number of a state or action (`kind`), with its name if that says more."""
+        codec, name_of = (self.observations, self.state_name) if kind == "state" else (self.actions, self.action_name)
+        known = number < (len(codec.values) if isinstance(codec, Indexed) else codec.size)
+        name = name_of(number) if known else str(number)
+        return name if name == str(number) else f"{number} ({name})"
 
     def lookup(self, kind: str, name: str) -> int:
         """The number of the state or action (`kind`) of that name. Raises if there is none."""

@@ -239,7 +239,8 @@ class TabularMDP:
             if off.max() > TOLERANCE:
                 s = int(off.argmax())
                 true = self.initial[s]
-                raise ValueError(f"initial has the probability {given[s]:g} for state {s}, but in this model it is {true:g}.")
+                text = f"initial has the probability {given[s]:g} for state {s}, but in this model it is {true:g}."
+                raise ValueError(self.numbering.names_in(text))
         for s in setting.absorbing_states:
             if (self._successors[:, s] != s).any():
                 raise ValueError(f"absorbing_states has {s}, but this model can leave that state.")

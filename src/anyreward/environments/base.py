@@ -56,7 +56,7 @@ class Environment(Protocol):
 
     @property
     def numbering(self) -> Numbering:
-        """How observations and actions are numbered, and what they are called."""
+        """How observations and actions are numbered, and what they are called. It may go on growing."""
 
     @property
     def facts(self) -> dict[str, Any]:

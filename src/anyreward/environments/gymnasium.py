@@ -119,7 +119,7 @@ class GymnasiumEnvironment:
             assumed=self._assumed,
         )
         named = own_action_names(self.env, self.name) if gymnasium.action_names is None else gymnasium.action_names
-        self._names = Numbering(self.observations, self.actions).named(gymnasium.state_names, named)
+        self.numbering = Numbering(self.observations, self.actions).named(gymnasium.state_names, named)
         self._possible = frozenset(self.setting.starts[0].tolist())  # the states in which episodes can start, if that is known
         self.alarms: list[str] = []  # what an audit said against its assumptions
         self.paid, self.reward = ObservedRewards(), None
@@ -175,7 +175,7 @@ class GymnasiumEnvironment:
             raise self._failure(problem, t, "resetting it") from problem
         s = encode(observation)
         if self._possible and s not in self._possible:
-            counts.setting.check_starts(np.array([s]), self.name)
+            counts.setting.check_starts(np.array([s]), self.name, self.numbering.names_in)
         states, actions, rewards = [s], [], []
         for h in range(H):
             self._meet(s, info, counts)
@@ -185,7 +185,8 @@ class GymnasiumEnvironment:
             try:
                 observation, reward, terminated, truncated, info = calls.step(decode(a))
             except (Exception, SystemExit) as problem:
-                raise self._failure(problem, t, f"at step {h}, playing action {a} in state {s}") from problem
+                doing = self.numbering.names_in(f"at step {h}, playing action {a} in state {s}")
+                raise self._failure(problem, t, doing) from problem
             if not isfinite(reward):
                 raise ValueError(f"{self.name} paid {reward} at step {h}: a reward has to be a finite number.")
             if terminated:
@@ -242,28 +243,32 @@ class GymnasiumEnvironment:
     def _meet(self, s: int, info: dict[str, Any], counts: Counts) -> None:
         """Takes note of a state that is met alive, before it is counted."""
         if s in self._ended:
-            raise ValueError(f"{self.name} ended in state {s} before and goes on from there now: leave out terminal='state'.")
+            where = self.numbering.names_in(f"state {s}")
+            raise ValueError(f"{self.name} ended in {where} before and goes on from there now: leave out terminal='state'.")
         mask = info.get("action_mask")
         before, self._alive[s] = self._alive[s], 1 if mask is None else 2
         if before not in (0, self._alive[s]):
-            raise ValueError(f"info['action_mask'] of state {s} is there at some times and not at others: it always has to be.")
+            where = self.numbering.names_in(f"state {s}")
+            raise ValueError(f"info['action_mask'] of {where} is there at some times and not at others: it always has to be.")
         if mask is None:
             if before == 0:
                 self._first(s, b"", counts)
             return
-        word = checked_mask(mask, self.n_actions, s)
+        word = checked_mask(mask, self.n_actions, s, self.numbering.names_in)
         if before == 0:
             self._first(s, word, counts)
         elif self._allowed.get(s, (all_legal(self.n_actions),))[0] != word:
-            raise ValueError(f"info['action_mask'] of state {s} changes: it has to be a function of the observation.")
+            where = self.numbering.names_in(f"state {s}")
+            raise ValueError(f"info['action_mask'] of {where} changes: it has to be a function of the observation.")
 
     def _first(self, s: int, word: bytes, counts: Counts) -> None:
         """Takes note of the mask of a state that is met for the first time; an empty one means that nothing is said."""
         if self._masks is not None:
             known = self._masks[s].tobytes()
             if word and word != known:
+                where = self.numbering.names_in(f"state {s}")
                 raise ValueError(
-                    f"info['action_mask'] of state {s} is {list(word)}, but action_masks says {list(known)}: they have to agree."
+                    f"info['action_mask'] of {where} is {list(word)}, but action_masks says {list(known)}: they have to agree."
                 )
             word = known
         if 0 in word:
@@ -285,7 +290,8 @@ class GymnasiumEnvironment:
             return self.n_states + s
         if s not in self._ended:
             if self._alive[s]:
-                raise ValueError(f"{self.name} went on from state {s} before and ends there now: leave out terminal='state'.")
+                where = self.numbering.names_in(f"state {s}")
+                raise ValueError(f"{self.name} went on from {where} before and ends there now: leave out terminal='state'.")
             self._ended.add(s)
             counts.declare_absorbing([s])
         return s
@@ -366,10 +372,6 @@ class GymnasiumEnvironment:
     def facts(self) -> dict[str, Any]:
         facts = {"grid": self.grid, "arrows": self.arrows, "alarms": self.alarms or None}
         return {name: fact for name, fact in facts.items() if fact is not None}
-
-    @property
-    def numbering(self) -> Numbering:
-        return self._names.copy()  # it goes on growing
 
     @property
     def recording(self) -> Recording | None:

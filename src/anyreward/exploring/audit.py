@@ -73,6 +73,7 @@ class Audit:
     _transitions: list[tuple[int, int, int, int]] = field(default_factory=list, repr=False)  # h, s, a, next
     _model: TabularMDP | None = field(default=None, repr=False)
     _start_known: str = field(default="", repr=False)  # what is assumed about the initial state, if anything
+    _start_seen: str = field(default="", repr=False)  # the only initial state of the random episodes, if there is one
     _rate: float | None = field(default=None, repr=False, compare=False)  # random episodes a second
 
     def lines(self) -> list[str]:
@@ -85,10 +86,9 @@ class Audit:
         if self._start_known:
             out.append(f"Initial state: {self._start_known}.")
         elif len(self.starts) == 1:
-            s = next(iter(self.starts))
             out.append(
-                f"Initial state: always state {s} in the probe. The start will be estimated. "
-                f"If it is fixed, pass initial_state={s}."
+                f"Initial state: always {self._start_seen} in the probe. The start will be estimated. "
+                f"If it is fixed, pass initial_state={next(iter(self.starts))}."
             )
         else:
             out.append(
@@ -395,7 +395,8 @@ def audited_environment(
         warnings=notes,
         _ended=ended,
         _transitions=flat,
-        _start_known=simulator.setting.start_in_words,
+        _start_known=simulator.numbering.names_in(simulator.setting.start_in_words),
+        _start_seen=probe.numbering.names_in(f"state {next(iter(play.starts))}"),
         _rate=play.episodes / max(seconds, 1e-9),
     )
     simulator.alarms = report.alarms
@@ -438,7 +439,7 @@ class _Play:
 
 def _play(probe: GymnasiumEnvironment, steps: int, seed: int) -> _Play:
     """Play random episodes. A successor is the number of its state, plus `probe.n_states` if the episode terminated there."""
-    calls, encode, play = probe.calls, probe.encode, _Play()
+    calls, encode, named, play = probe.calls, probe.encode, probe.numbering.names_in, _Play()
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
     observation, info = calls.reset(int(rng.integers(2**62)))
     while len(play.steps) < steps:
@@ -448,7 +449,7 @@ def _play(probe: GymnasiumEnvironment, steps: int, seed: int) -> _Play:
         before: Hashable = None
         for h in range(probe.horizon):
             play.alive.add(s)
-            word = b"" if info.get("action_mask") is None else checked_mask(info["action_mask"], probe.n_actions, s)
+            word = b"" if info.get("action_mask") is None else checked_mask(info["action_mask"], probe.n_actions, s, named)
             play.masked |= 0 in word
             legal = [a for a in range(probe.n_actions) if word[a]] if word else range(probe.n_actions)
             a = legal[int(rng.integers(len(legal)))]

@@ -194,6 +194,7 @@ def explore(
         epsilon=epsilon,
         also=inspect.signature(explore).parameters,
     )
+    explorer.counts.numbering = environment.numbering
     masked = environment.setting.hidden_masks or environment.setting.illegal_actions
     if stop == "own" and not kind.handles_masks and masked:
         raise ValueError(

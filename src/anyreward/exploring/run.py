@@ -200,7 +200,7 @@ class Run:
             environment.paid,
             environment.recording,
             reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
-            numbering=environment.numbering,
+            numbering=environment.numbering.copy(),  # it may go on growing
             own_reward=environment.reward,
         )
 

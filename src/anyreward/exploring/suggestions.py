@@ -76,7 +76,7 @@ def suggestions(atlas: Atlas, stationary: float = 1.0) -> list[Suggestion]:
         found.append(Suggestion({"stationary": True}, known, now))
     if setting.estimates_start and len(start) == 1:
         s = int(start[0])
-        known = f"every episode starts in state {s}, as all {atlas.episodes:,} did"
+        known = f"every episode starts in {atlas.called(s)}, as all {atlas.episodes:,} did"
         found.append(Suggestion({"initial_state": s}, known, now))
     if certificate.options.get("max_successors", 0) is None and tried and most_successors(counts, alike) == 1:
         seen = f"it has looked so: {tried:,} pairs were visited more than once, and always went the same way"

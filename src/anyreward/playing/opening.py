@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from enum import EnumMeta
 from typing import Any
@@ -140,8 +141,8 @@ def known_masks(action_masks: Any, observations: Codec, n_actions: int) -> np.nd
     return masks
 
 
-def checked_mask(mask: Any, n_actions: int, s: int) -> bytes:
-    """Which actions are legal in state s, as a byte each."""
+def checked_mask(mask: Any, n_actions: int, s: int, named: Callable[[str], str]) -> bytes:
+    """Which actions are legal in state s, as a byte each. Errors are given names by `named` (`Numbering.names_in`)."""
     try:
         array = np.asarray(mask)
     except Exception:  # whatever NumPy has against it
@@ -152,7 +153,7 @@ def checked_mask(mask: Any, n_actions: int, s: int) -> bytes:
     if len(word) != n_actions:
         raise ValueError(f"info['action_mask'] has {len(word)} entries: it needs one for each of {n_actions} actions.")
     if not any(word):
-        raise ValueError(f"info['action_mask'] allows no action in state {s}: at least one has to be possible.")
+        raise ValueError(named(f"info['action_mask'] allows no action in state {s}: at least one has to be possible."))
     return word
 
 

@@ -115,14 +115,14 @@ def _played(
         observations, infos = lanes.reset([int(word) % MAX_SEED for word in words])
         going = [True] * B
         states[:, 0] = [_state(numbers, x, lanes.name) for x in observations]
-        setting.check_starts(states[:, 0], lanes.name)
+        setting.check_starts(states[:, 0], lanes.name, numbers.names_in)
         for h in range(H):
             if not any(going):
                 states[:, h + 1 :] = states[:, h : h + 1]
                 break
             for i in range(B):  # environments that have ended may play on by themselves: what they do is not looked at
                 s = int(states[i, h]) % S
-                actions[i, h] = legal_action(int(policy[h, s]), infos[i].get("action_mask"), setting.n_actions, s)
+                actions[i, h] = legal_action(int(policy[h, s]), infos[i].get("action_mask"), numbers, s)
             steps = lanes.step([numbers.action(int(a)) for a in actions[:, h]], going)
             infos = [info for *_, info in steps]
             for i, (observation, reward, terminated, truncated, _) in enumerate(steps):
@@ -154,14 +154,14 @@ def _state(numbers: Numbering, observation: Any, name: str) -> int:
         raise ValueError(f"{name} gave the observation {shown(observation)}, which is not in its space.") from None
 
 
-def legal_action(a: int, mask: Any, n_actions: int, s: int) -> int:
+def legal_action(a: int, mask: Any, numbering: Numbering, s: int) -> int:
     """Action a if it is legal or `mask` is None; else legal action number a mod k of the k legal ones, as in exploration."""
     if mask is None:
         return a
-    word = checked_mask(mask, n_actions, s)
+    word = checked_mask(mask, numbering.actions.size, s, numbering.names_in)
     if word[a]:
         return a
-    legal = [b for b in range(n_actions) if word[b]]
+    legal = [b for b in range(len(word)) if word[b]]
     return legal[a % len(legal)]
 
 
