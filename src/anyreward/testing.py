@@ -10,8 +10,8 @@
 
 What is checked: it proposes valid policies, repeats itself under a seed, learns the same however its episodes are split, refuses
 bad data without a trace, is certified by its counts, resumes to the last bit, decides the same on a known model as with `ask` and
-`tell`, runs in `explore`, and claims no guarantee that is false. Facts that the class declares (`needs_reward`, `needs_budget`,
-`supports_discount`, `resumable`, `proved`, `plays_episodes`) are held against it.
+`tell`, runs in `explore`, reports in the units of its reward, and claims no guarantee that is false. Facts that the class
+declares (`needs_reward`, `needs_budget`, `supports_discount`, `resumable`, `proved`, `plays_episodes`) are held against it.
 
 Nothing here needs pytest.
 """
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .algorithms import Explorer, make_explorer
-from .algorithms.registry import explorer_class
+from .algorithms.registry import explorer_class, option_names
 from .atlas.format import load
 from .certificates.certificate import certify
 from .data.tabular import TabularMDP
@@ -272,6 +272,30 @@ def claims_what_it_declares(kind: Kind, setting: Setting) -> None:
         told(explorer, 4, seed=explorer.episodes)
 
 
+def keeps_the_units_of_its_reward(kind: Kind, setting: Setting) -> None:
+    """A reward in [-4, 4] is one in [0, 1] on another scale: the same policies, with errors that are eight times as large."""
+    if not kind.needs_reward or "reward_range" not in option_names(kind):
+        return
+    shape = setting.horizon, setting.n_states, setting.n_actions
+    unit = np.random.default_rng(9).integers(0, 65, shape) / 64  # so that nothing is rounded when it is rescaled
+    one = made(kind, setting, reward=unit, seed=1)
+    two = made(kind, setting, reward=8 * unit - 4, reward_range=(-4, 4), seed=1)
+    for _ in range(12):
+        for explorer in (one, two):
+            told(explorer, 4, seed=explorer.episodes)
+        np.testing.assert_array_equal(one.ask(), two.ask())
+        if one.recommendation is not None:
+            np.testing.assert_array_equal(one.recommendation, two.recommendation)
+        np.testing.assert_allclose(two.error_bound, 8 * one.error_bound, rtol=1e-9, atol=1e-9)
+        mine, theirs = one.own_epsilon, two.own_epsilon
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_allclose(theirs, 8 * mine, rtol=1e-9, atol=1e-9)  # type: ignore[arg-type]
+    certificate = two.certificate(epsilon=1.0)
+    np.testing.assert_allclose(certificate.epsilon, 2 * two.error_bound, rtol=1e-12)
+    assert certificate.check(two.counts, 8 * unit - 4)
+
+
 def resumes_to_the_last_bit(kind: Kind, setting: Setting) -> None:
     """An explorer that is restored goes on as if nothing had happened; or it says that it cannot be saved."""
     explorer = told(made(kind, setting, seed=3), 37)
@@ -422,6 +446,7 @@ EVERYWHERE: tuple[Check, ...] = (
     no_episodes_are_no_news,
     is_certified_by_its_counts,
     claims_what_it_declares,
+    keeps_the_units_of_its_reward,
     resumes_to_the_last_bit,
     resumes_on_a_model,
     decides_on_a_model_as_with_ask_and_tell,

@@ -248,3 +248,54 @@ def test_a_model_with_many_successors_is_restored():
     twin.restore(explorer.state())
     assert play(explorer, mdp, 100, seed=2) == play(twin, mdp, 100, seed=2)
     assert identical(explorer.state(), twin.state())
+
+
+ONE_REWARD = [name for name, kind in ar.ALGORITHMS.items() if kind.needs_reward and name != "bpi-ucrl"]
+
+
+@pytest.mark.parametrize("name", ONE_REWARD)
+def test_a_reward_of_another_range_is_explored_for_in_its_units(tmp_path, name):
+    """The same episodes as for the rescaled reward; the certificate, the target and the own guarantee are in units."""
+    mdp = ar.envs.double_chain(length=5)
+    unit = {"algorithm": name, "reward": mdp.reward, "max_episodes": 300}
+    wide = {**unit, "reward": 8 * np.asarray(mdp.reward) - 4, "reward_range": (-4, 4)}
+    one, two = ar.explore(mdp, 3, 0.5, **unit), ar.explore(mdp, 3, 4.0, **wide)
+    assert one.counts == two.counts
+    assert two.certificate.epsilon == pytest.approx(8 * one.certificate.epsilon, rel=1e-9)
+    assert two.certificate.reward_range == (-4, 4)
+    assert (two.certificate.met, two.certificate.target) == (one.certificate.met, 4.0)
+    mine, theirs = one.source["own"]["epsilon"], two.source["own"]["epsilon"]
+    assert (mine is None and theirs is None) or theirs == pytest.approx(8 * mine, rel=1e-9)
+    two.save(tmp_path / "two.atlas")
+    assert ar.load(tmp_path / "two.atlas").certificate == two.certificate
+    both = ar.load(tmp_path / "two.atlas") | ar.explore(mdp, 3, 4.0, **wide, seed=1)
+    assert (both.certificate.reward_range, both.certificate.target) == ((-4, 4), 4.0)
+    mixed = two | ar.explore(mdp, 3, 0.5, **unit, seed=1)
+    assert (mixed.certificate.reward_range, mixed.certificate.target) == ((0, 1), None)
+    with pytest.raises(ValueError, match=r"outside \[0, 1\]: rescale it, or pass reward_range=\(lowest, highest\)"):
+        ar.explore(mdp, 3, 4.0, **{**wide, "reward_range": (0, 1)})
+
+
+def test_the_own_guarantee_stops_in_the_units_of_the_reward():
+    mdp = ar.TabularMDP(np.full((2, 2, 2), 0.5), 0, reward=[[0, 1], [0.5, 0]])
+    reward, given = np.asarray(mdp.reward), {"algorithm": "even-dar", "stop": "own"}
+    one = ar.explore(mdp, 2, 0.9, reward=reward, **given)
+    two = ar.explore(mdp, 2, 14.4, reward=16 * reward, reward_range=(0, 16), **given)
+    assert one.counts == two.counts
+    assert two.source["own"]["met"]
+    assert 0.8 * 14.4 < two.source["own"]["epsilon"] <= 14.4
+
+
+def test_the_phases_give_an_interval_in_units():
+    mdp = random_mdp(3, 2, seed=5)
+    reward = np.random.default_rng(2).integers(0, 9, (3, 2)) / 8
+    low, high = -3.0, 5.0
+    one = ar.ALGORITHMS["ucrl2"](mdp.setting(3, 0.9, True), reward)
+    two = ar.ALGORITHMS["ucrl2"](mdp.setting(3, 0.9, True), low + (high - low) * reward, reward_range=(low, high))
+    for seed in range(20):
+        episode = mdp.rollout(one.ask(), seed=seed)
+        one.tell(*episode)
+        two.tell(*episode)
+    sigma = two.setting.sigma[-1]
+    assert two.interval == pytest.approx([low * sigma + (high - low) * end for end in one.interval], abs=1e-9)
+    assert two.own_epsilon == pytest.approx(two.interval[1] - two.interval[0], abs=1e-9)

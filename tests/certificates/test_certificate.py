@@ -194,6 +194,35 @@ def test_a_certificate_is_checked_against_its_counts():
     assert not replace(certificate, met=True).check(counts)
 
 
+def test_a_certificate_is_about_rewards_of_any_range(tmp_path):
+    """Values of rewards in [-5, 5] have ten times the error: of a plan for a reward in any range, it is the same as ever."""
+    counts, reward = some_counts(), np.random.default_rng(1).random((3, 2))
+    unit, wide = ar.certify(counts, epsilon=1.0), ar.certify(counts, epsilon=10.0, reward_range=(-5, 5))
+    assert wide.epsilon == pytest.approx(10 * unit.epsilon, rel=1e-12)
+    assert (wide.met, wide.says_nothing, wide.largest) == (unit.met, unit.says_nothing, 10 * unit.largest)
+    assert "any reward of a step, state and action in [-5, 5]" in str(wide)
+    ar.Atlas(counts, wide).save(tmp_path / "wide.atlas")
+    again = ar.load(tmp_path / "wide.atlas")
+    assert again.certificate == wide
+    for pays, ends in ((reward, (0.0, 1.0)), (10 * reward - 5, (-5.0, 5.0)), (3 * reward, (0.0, 3.0))):
+        one, two = (ar.Atlas(counts, it).plan(pays, ends) for it in (unit, wide))
+        assert (one.lower, one.upper) == pytest.approx((two.lower, two.upper), abs=1e-9)
+    assert not replace(wide, reward_range=(0.0, 20.0)).check(counts)
+    assert not replace(wide, reward_range=(0.0, 1.0)).check(counts)
+    assert not replace(unit, reward_range=(-5.0, 5.0)).check(counts)
+    assert replace(wide, reward_range=(0.0, 10.0)).check(counts)  # which is as true
+
+
+@pytest.mark.parametrize("ends", [(1, 0), (0, 0), (0, 1e-200), (-1e308, 1e308), (0, float("inf")), 3])
+def test_a_range_has_two_ends(tmp_path, ends):
+    with pytest.raises(ValueError, match="reward_range is"):
+        ar.certify(some_counts(), reward_range=ends)
+    if ends != 3:
+        fields = json.loads(json.dumps(ar.certify(some_counts()).to_dict()))
+        with pytest.raises(ValueError, match=r"reward_range is|damaged"):
+            ar.Certificate.from_dict({**fields, "reward_range": list(ends)})
+
+
 def test_a_certificate_survives_json():
     certificate = ar.certify(some_counts(), bounds="paper", epsilon=1.0)
     assert ar.Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate

@@ -72,7 +72,7 @@ class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
         return self.greedy_policy(np.uint64(0))
 
     @property
-    def own_epsilon(self) -> float | None:
+    def own_loss(self) -> float | None:
         """G_1(s_1, pi)."""
         G = self._start(self._indices.G, float(self.setting.horizon))
         return None if self.heuristic or inf == G else G * (1 + 1e-12)

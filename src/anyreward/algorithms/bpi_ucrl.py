@@ -34,7 +34,7 @@ from ..certificates.bounds import PaperBound, TightBound, bound_options, relevan
 from ..certificates.certificate import OBSERVED, Certificate, fingerprint, range_of
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
-from ..rewards.forms import ArrivalReward, Reward, checked_range, reward_of_setting
+from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, from_unit, reward_of_setting, to_unit
 from ..rewards.observed import PAID_ONCE
 from ..setting import Setting, boolean, shown
 from ..words import exact
@@ -86,7 +86,7 @@ class BPIUCRL(IndexExplorer):
         *,
         rewards: str = "known",
         stationary_rewards: bool = False,
-        reward_range: tuple[float, float] = (0.0, 1.0),
+        reward_range: tuple[float, float] = UNIT,
         paid_once: bool = False,
         **options: Any,
     ) -> None:
@@ -118,7 +118,7 @@ class BPIUCRL(IndexExplorer):
             raise ValueError("a reward on arrival has to be known: rewards='known' is the only choice with it.")
         self._pay = np.zeros((0, S, A))
         if isinstance(self.reward, np.ndarray):
-            self._pay = self._scaled(np.array(self.reward[:1] if np.ndim(reward) in (1, 2) else self.reward))
+            self._pay = to_unit(np.array(self.reward[:1] if np.ndim(reward) in (1, 2) else self.reward), self.reward_range)
         self.stationary_rewards = bool(stationary_rewards)
         if rewards == "known" and stationary_rewards:
             raise ValueError("stationary_rewards is for observed rewards: this reward is known.")
@@ -139,13 +139,8 @@ class BPIUCRL(IndexExplorer):
             self._plan_everywhere()
             return
         known = self._pay if rewards == "known" else np.zeros((0, S, A))
-        ended = nan if setting.terminal is None else float(self._scaled(np.zeros(1))[0])
+        ended = nan if setting.terminal is None else float(to_unit(np.zeros(1), self.reward_range)[0])
         self._values = ValueBounds(self.counts, self._make_constants(), rewards, known, ended, self._limits)
-
-    def _scaled(self, rewards: np.ndarray) -> np.ndarray:
-        """Rewards on the scale on which their range is [0, 1]."""
-        low, high = self.reward_range
-        return rewards if (low, high) == (0.0, 1.0) else np.clip((rewards - low) / (high - low), 0.0, 1.0)
 
     @property
     def _limits(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -297,7 +292,7 @@ class BPIUCRL(IndexExplorer):
             raise ValueError(
                 f"paid_once is True, but episode {again[0]} paid more than one reward that is not zero: leave it out."
             )
-        paid = np.ascontiguousarray(self._scaled(paid))
+        paid = np.ascontiguousarray(to_unit(paid, self.reward_range))
         if self.rewards == "observed":
             table, A = self.counts.table, self.setting.n_actions
             b, h = (int(i) for i in kernels.bpi.contradiction(table, self._values.rewards.up, A, states, actions, paid))
@@ -323,12 +318,7 @@ class BPIUCRL(IndexExplorer):
         self._catch_up()
         up, lo = self._ends if self._on_arrival else self._values.at_the_start()
         lo, up = max(0.0, lo - self._slack / 2), min(float(self.setting.sigma[-1]), up + self._slack / 2)
-        low, high = self.reward_range
-        if (low, high) == (0.0, 1.0):
-            return lo, up
-        least = low * float(self.setting.sigma[-1])
-        margin = 1e-15 * (abs(least) + (high - low) * up)  # for the rounding of these sums
-        return least + (high - low) * lo - margin, least + (high - low) * up + margin
+        return from_unit(lo, up, self.reward_range, float(self.setting.sigma[-1]))
 
     @property
     def own_epsilon(self) -> float | None:

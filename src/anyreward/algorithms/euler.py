@@ -60,8 +60,8 @@ class EULER(OptimisticExplorer, RewardedExplorer):
 
     Parameters
     ----------
-    reward
-        The reward, with values in [0, 1].
+    reward, reward_range
+        See `RewardedExplorer`.
     budget
         How many episodes there will be, K.
     variant

@@ -92,7 +92,7 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
         return self.lower_index.argmax(axis=2)
 
     @property
-    def own_epsilon(self) -> float | None:
+    def own_loss(self) -> float | None:
         """sigma_H times the widest interval of an action that is left, in any state at any step; at step 0, of a start."""
         if self.heuristic:
             return None

@@ -24,9 +24,9 @@ import numpy as np
 
 from .. import kernels
 from ..certificates.bounds import Bound, PaperBound, as_bound
-from ..certificates.certificate import Certificate, certificate_of
+from ..certificates.certificate import Certificate, certificate_of, in_units
 from ..data.counts import Counts
-from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
+from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting, to_unit
 from ..setting import Setting, boolean, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Explorer(ABC):
     clips: ClassVar[bool] = False  # its index has the option `clip`
     per_call: int = 5_000  # episodes before Python looks in, where that changes nothing; `explore` takes fewer if they are slow
     heuristic: bool = False  # its constants are not those of its guarantee, which is then withdrawn
+    reward_range: tuple[float, float] = UNIT  # of the reward; `error_bound` and `own_epsilon` are in its units
     observes_rewards: bool = False  # `tell` has to be given what was paid, as a third argument
 
     def __init__(
@@ -190,12 +191,12 @@ class Explorer(ABC):
 
     @property
     def error_bound(self) -> float:
-        """The bound on the value error of every policy under every reward in [0, 1], exact for the present counts."""
-        return self.bound_of(self.bound)
+        """The bound on the value error of every policy under every reward in `reward_range`, exact for the present counts."""
+        return in_units(self.bound_of(self.bound), self.reward_range)
 
     def certificate(self, epsilon: float | None = None) -> Certificate:
         """What can be certified now; `epsilon` is the target, if there is one."""
-        return certificate_of(self.counts, self.delta, self.bound, self.bound_of(self.bound), epsilon)
+        return certificate_of(self.counts, self.delta, self.bound, self.bound_of(self.bound), epsilon, self.reward_range)
 
     @property
     def recommendation(self) -> np.ndarray | None:
@@ -327,18 +328,48 @@ class IndexExplorer(Explorer):
 
 
 class RewardedExplorer(Explorer):
-    """An explorer for one known reward. `reward` has values in [0, 1]: (S,), (S, A), (H, S, A) or a function (h, s, a)."""
+    """An explorer for one known reward of step, state and action.
+
+    Its algorithm sees the reward r as (r - low) / (high - low), `self.reward`, which lies in [0, 1] as its proof wants it. Every
+    policy earns H such rewards, so its value becomes (V - low sigma_H) / (high - low): the order of policies stays, and losses
+    are divided by high - low. A subclass computes on that scale, `own_loss` included; what is reported is in the units of the
+    reward.
+
+    Parameters
+    ----------
+    reward
+        (S,), (S, A), (H, S, A) or a function (h, s, a).
+    reward_range
+        The range of the reward, (0, 1) unless it is given.
+    """
 
     needs_reward = True
 
-    def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
+    def __init__(
+        self, setting: Setting, reward: Reward = None, *, reward_range: tuple[float, float] = UNIT, **options: Any
+    ) -> None:
         super().__init__(setting, **options)
         if reward is None:
             raise ValueError(f"reward is not given: {type(self).__name__} needs the reward that it is to do well for.")
-        given = reward_of_setting(reward, setting, (0.0, 1.0))
+        self.reward_range = checked_range(reward_range)
+        given = reward_of_setting(reward, setting, self.reward_range)
         if isinstance(given, ArrivalReward):
             raise ValueError(f"a reward on arrival does not suit {type(self).__name__}: give one of step, state and action.")
-        self.reward = np.array(given[:1] if np.ndim(reward) in (1, 2) and not callable(reward) else given)
+        steps = given[:1] if np.ndim(reward) in (1, 2) and not callable(reward) else given
+        self.reward = np.array(to_unit(steps, self.reward_range))
+
+    @property
+    def own_loss(self) -> float | None:
+        """`own_epsilon` on the scale on which the reward lies in [0, 1]."""
+        return None
+
+    @property
+    def own_epsilon(self) -> float | None:
+        loss = self.own_loss
+        if loss is None or self.reward_range == UNIT:
+            return loss
+        rounding = 1e-12 * float(self.setting.sigma[-1])  # of the rescaled reward, at each step
+        return in_units(loss + rounding, self.reward_range)
 
 
 def transitions(budget: int | None, setting: Setting, name: str) -> int:

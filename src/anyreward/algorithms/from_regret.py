@@ -17,7 +17,7 @@ side.)
 
 What is known of Regret(K): for UCB-VI with Hoeffding's bonus in a stationary setting, 20 H^1.5 L sqrt(S A K) + 250 H^2 S^2 A
 L^2 with probability 1 - delta_r (Azar et al. 2017, Theorem 1, from memory: a half of what Markov's inequality may fail by is
-spent on it); S is S H by step. `own_epsilon` is what this gives for the K episodes there are: at laptop budgets, no better than
+spent on it); S is S H by step. `own_loss` is what this gives for the K episodes there are: at laptop budgets, no better than
 the horizon.
 """
 
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..rewards.forms import Reward
+from ..rewards.forms import UNIT, Reward, checked_range
 from ..setting import Setting, positive, probability
 from .explorer import Learning, Policies, Request, RewardedExplorer, transitions
 from .registry import register
@@ -183,7 +183,7 @@ class RegretUniform(RewardedExplorer):
         return not self.heuristic and self.bonus == "hoeffding" and self.setting.initial_state is not None
 
     @property
-    def own_epsilon(self) -> float | None:
+    def own_loss(self) -> float | None:
         """What Markov's inequality and the bound on the regret give, once the run is over."""
         if not self._proved or self.episodes < self._exploring:
             return None
@@ -211,12 +211,14 @@ class RegretInstances(RegretUniform):
         delta: float = 0.1,
         evaluation: float = 0.5,
         target: float | None = None,
+        reward_range: tuple[float, float] = UNIT,
         **options: Any,
     ) -> None:
         self.evaluation = probability(evaluation, "evaluation")
-        self.target = None if target is None else instances_for(setting, target, delta)
+        low, high = checked_range(reward_range)
+        self.target = None if target is None else instances_for(setting, positive(target, "target") / (high - low), delta)
         self.runs = ceil(log2(2 / probability(delta, "delta")))
-        super().__init__(setting, reward, delta=delta, **options)
+        super().__init__(setting, reward, delta=delta, reward_range=reward_range, **options)
 
     @property
     def regret_delta(self) -> float:
@@ -242,7 +244,7 @@ class RegretInstances(RegretUniform):
         return self.policies[int((self.returns / self._turns).argmax())].copy() if self.evaluations else None
 
     @property
-    def own_epsilon(self) -> float | None:
+    def own_loss(self) -> float | None:
         """epsilon_0 + 2 epsilon' for the episodes there were."""
         N = self.evaluations
         if not self._proved or N == 0:

@@ -56,8 +56,8 @@ class MBIEEB(OptimisticExplorer, RewardedExplorer):
 
     Parameters
     ----------
-    reward
-        The reward, with values in [0, 1].
+    reward, reward_range
+        See `RewardedExplorer`.
     budget
         How many episodes there will be, K. After more than that, Q >= Q* is no longer guaranteed.
     setting, delta, bounds, scale, ties, seed, growth

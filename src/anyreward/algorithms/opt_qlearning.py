@@ -67,8 +67,8 @@ class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
 
     Parameters
     ----------
-    reward
-        The reward, with values in [0, 1].
+    reward, reward_range
+        See `RewardedExplorer`.
     budget
         How many episodes there will be, K.
     sharp

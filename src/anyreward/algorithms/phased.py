@@ -23,7 +23,7 @@ from .. import kernels
 from .._checks import checked_array
 from ..certificates.bounds import TightBound
 from ..data.counts import Counts, enlarged
-from ..rewards.forms import Reward
+from ..rewards.forms import UNIT, Reward, from_unit
 from ..setting import Setting, positive
 from .explorer import IndexExplorer, RewardedExplorer
 from .value_bounds import ValueBounds
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class PhasedUCRL(IndexExplorer, RewardedExplorer):
-    """UCRL in phases for one known reward in [0, 1] of step, state and action; a subclass gives its balls.
+    """UCRL in phases for one known reward of step, state and action; a subclass gives its balls.
 
     Parameters
     ----------
@@ -109,17 +109,24 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
         return self._values.cautious_policy()
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """Bounds from the start, as of the beginning of the phase: lower <= value of the recommendation <= optimum <= upper."""
+    def _unit_interval(self) -> tuple[float, float]:
+        """`interval` on the scale on which the reward lies in [0, 1]."""
         self._catch_up()
         up, lo = self._values.at_the_start()
         most, slack = float(self.setting.sigma[-1]), 0.5e-12 * float(self.setting.sigma[-1])  # for rounding in sums of H rewards
         return max(0.0, lo - slack), min(most, up + slack)
 
     @property
-    def own_epsilon(self) -> float | None:
+    def interval(self) -> tuple[float, float]:
+        """Bounds from the start, as of the beginning of the phase: lower <= value of the recommendation <= optimum <= upper."""
+        rounding = 0.0 if self.reward_range == UNIT else 1e-12 * float(self.setting.sigma[-1])  # of the rescaled reward
+        lower, upper = self._unit_interval
+        return from_unit(lower - rounding, upper + rounding, self.reward_range, float(self.setting.sigma[-1]))
+
+    @property
+    def own_loss(self) -> float | None:
         """V_up - V_lo at the start, as of the beginning of the phase: what the recommendation can lose."""
-        lower, upper = self.interval
+        lower, upper = self._unit_interval
         return None if self.heuristic else upper - lower
 
     def state(self) -> dict[str, np.ndarray]:

@@ -79,8 +79,8 @@ class UCBVI(OptimisticExplorer, RewardedExplorer):
 
     Parameters
     ----------
-    reward
-        The reward, with values in [0, 1].
+    reward, reward_range
+        See `RewardedExplorer`.
     budget
         How many episodes there will be, K.
     bonus

@@ -19,7 +19,7 @@ from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
 from ..data.numbering import Numbering
 from ..planning import Values, as_policy, induct
-from ..rewards.forms import ArrivalReward, Reward
+from ..rewards.forms import UNIT, ArrivalReward, Reward
 from ..rewards.observed import ObservedRewards
 from .plan import Interval, Plan
 from .recording import Recording
@@ -516,8 +516,9 @@ class Atlas:
                 "order in which they appeared."
             )
         counts = self.counts + other.counts
-        target = mine.target if mine.target == theirs.target else None
-        certificate = certify(counts, mine.delta, mine.bounds, target, **mine.options)
+        alike = mine.reward_range == theirs.reward_range
+        target = mine.target if mine.target == theirs.target and alike else None
+        certificate = certify(counts, mine.delta, mine.bounds, target, mine.reward_range if alike else UNIT, **mine.options)
         said = (*certificate.assumed, *mine.assumed, *theirs.assumed, *((SAME,) if None in prints else ()))
         certificate = replace(certificate, assumed=tuple(dict.fromkeys(said)))
         paid = None if self.paid is None or other.paid is None else self.paid + other.paid

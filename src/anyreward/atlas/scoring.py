@@ -156,7 +156,7 @@ def _given(atlas: Atlas, reward: Reward, reward_range: tuple[float, float], delt
     slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
     # A reward that the certificate does not cover, or not with this delta, has the bounds of robust planning alone.
     covered = certificate.covers(isinstance(r, ArrivalReward)) and delta is None
-    error = certificate.error_bound * (high - low) + slack if covered else inf
+    error = certificate.error_in((low, high)) + slack if covered else inf
     if [lowest, highest] != exact_ends:  # unless nothing was rounded, as is usual for rewards that are whole numbers
         rounding = 1e-15 * (setting.horizon + 10)  # the relative error of a sum over the steps
         lowest, highest = lowest - rounding * abs(lowest), highest + rounding * abs(highest)

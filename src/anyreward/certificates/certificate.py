@@ -13,7 +13,7 @@ import numpy as np
 from .. import kernels
 from ..data.counts import Counts
 from ..data.numbering import Numbering
-from ..rewards.forms import ArrivalReward, Reward, reward_of_setting
+from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting
 from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import confidence_level, exact, up
@@ -80,7 +80,7 @@ class Certificate:
     setting: Setting
     episodes: int
     digest: str
-    reward_range: tuple[float, float] = (0.0, 1.0)
+    reward_range: tuple[float, float] = UNIT
     reward: str | None = None
     transition_delta: float = 0.0
     assumed: tuple[str, ...] = ()
@@ -109,6 +109,11 @@ class Certificate:
     def error_bound(self) -> float:
         """epsilon / 2: the bound on the value error of every policy."""
         return self.epsilon / 2
+
+    def error_in(self, reward_range: tuple[float, float]) -> float:
+        """The bound on the value error of every policy for rewards of another range, up to rounding: it grows with the width."""
+        (low, high), (least, most) = reward_range, self.reward_range
+        return self.error_bound * (high - low) / (most - least)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -176,7 +181,7 @@ class Certificate:
             least, most = extremes(reward)  # the reward's own, since a file may claim any range around them
             rounding = 1e-7 * float(setting.sigma[-1]) * max(1.0, abs(least), abs(most))
             return bool(gap <= self.epsilon + rounding) and set(counts.declared) <= set(self.assumed)
-        again = certify(counts, self.delta, self.bound, self.target)
+        again = certify(counts, self.delta, self.bound, self.target, self.reward_range)
         # The certificate may assume more than the counts show, such as that merged runs are of the same environment.
         if not set(again.assumed) <= set(self.assumed):
             return False
@@ -209,7 +214,6 @@ class Certificate:
         numbers = (self.epsilon, self.delta, self.transition_delta, *self.reward_range)
         right = all(isinstance(x, float | int) and not isinstance(x, bool) and isfinite(x) for x in numbers)
         right = right and self.epsilon >= 0 and MIN_PROBABILITY <= self.transition_delta <= self.delta < 1
-        right = right and self.reward_range[0] < self.reward_range[1]
         right = right and all(isinstance(flag, bool) for flag in (self.met, self.claimed))
         right = right and isinstance(self.digest, str) and isinstance(self.reward, str | None)
         right = (
@@ -219,6 +223,7 @@ class Certificate:
         )
         if not right or self.bounds not in BOUNDS or whole_number(self.episodes, "episodes") < 0:
             raise ValueError("its certificate is damaged.")
+        checked_range(self.reward_range)
         if self.target is not None:
             positive(self.target, "target")
         as_bound(self.bounds, **self.options)  # raises if an option is unknown or wrong
@@ -267,8 +272,19 @@ def extremes(reward: np.ndarray | ArrivalReward) -> tuple[float, float]:
     return float(np.min(least)), float(np.max(most))
 
 
+def in_units(error: float, reward_range: tuple[float, float]) -> float:
+    """A bound on errors of values for rewards in [0, 1], for rewards of another range; rounded up."""
+    low, high = reward_range
+    return float(error) if reward_range == UNIT else float(np.nextafter(error * (high - low), np.inf))
+
+
 def certify(
-    counts: Counts, delta: float = 0.1, bounds: str | Bound = "tight", epsilon: float | None = None, **options: Any
+    counts: Counts,
+    delta: float = 0.1,
+    bounds: str | Bound = "tight",
+    epsilon: float | None = None,
+    reward_range: tuple[float, float] = UNIT,
+    **options: Any,
 ) -> Certificate:
     """The accuracy that these counts prove, whoever collected the data.
 
@@ -285,6 +301,8 @@ def certify(
         The error bound.
     epsilon : float, optional
         A target; `Certificate.met` then says whether it is reached.
+    reward_range : (float, float), default (0, 1)
+        The range of the rewards that the certificate is about. epsilon is in their units.
     **options
         Options of the error bound, such as `max_successors` of `TightBound`; or `deterministic=True` if you know beforehand that
         every transition is deterministic.
@@ -300,10 +318,13 @@ def certify(
     """
     bound = as_bound(bounds, **options)
     counts.check_start()
-    return certificate_of(counts, delta, bound, bound(counts, probability(delta, "delta")), epsilon)
+    ends = checked_range(reward_range)
+    return certificate_of(counts, delta, bound, bound(counts, probability(delta, "delta")), epsilon, ends)
 
 
-def certificate_of(counts: Counts, delta: float, bound: Bound, error: float, epsilon: float | None) -> Certificate:
+def certificate_of(
+    counts: Counts, delta: float, bound: Bound, error: float, epsilon: float | None, reward_range: tuple[float, float] = UNIT
+) -> Certificate:
     """The certificate for counts whose error bound has been computed already.
 
     Parameters
@@ -316,7 +337,10 @@ def certificate_of(counts: Counts, delta: float, bound: Bound, error: float, eps
         The value of `bound` for these counts and this delta.
     epsilon : float or None
         The target, if there is one.
+    reward_range : (float, float)
+        The range of the rewards that it is about.
     """
+    error = in_units(error, reward_range)
     target = None if epsilon is None else positive(epsilon, "epsilon")
     return Certificate(
         epsilon=float(2 * error),
@@ -328,6 +352,7 @@ def certificate_of(counts: Counts, delta: float, bound: Bound, error: float, eps
         setting=counts.setting,
         episodes=counts.episodes,
         digest=counts.digest(),
+        reward_range=reward_range,
         assumed=counts.declared,
         numbering=counts.numbering,
     )

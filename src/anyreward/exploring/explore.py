@@ -223,7 +223,8 @@ def explore(
         )
         if file is not None or on_interrupt == "return":
             stack.enter_context(run.interrupts.heard())
-        largest = float(environment.setting.sigma[-1])
+        low, high = explorer.reward_range
+        largest = (high - low) * (1.0 if getattr(explorer, "paid_once", False) else float(environment.setting.sigma[-1]))
         with Progress(progress, epsilon, max_episodes, seconds, largest) as show:
             run.go(show)
         atlas = run.atlas()

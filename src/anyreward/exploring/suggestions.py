@@ -101,7 +101,7 @@ def assessed(suggestion: Suggestion, counts: Counts, certificate: Certificate) -
         columns["h"] = np.minimum(columns["h"], 0)
         columns.pop("evidence", None)
     again = Counts.from_columns(setting, columns, counts.declarations(), counts.runs)
-    epsilon = certify(again, certificate.delta, certificate.bounds, **options).epsilon
+    epsilon = certify(again, certificate.delta, certificate.bounds, None, certificate.reward_range, **options).epsilon
     if certificate.says_nothing and epsilon >= certificate.largest:
         return suggestion
     return replace(suggestion, epsilon=epsilon) if epsilon < WORTH * certificate.epsilon else None

@@ -143,15 +143,40 @@ def as_reward(
     return ArrivalReward((len(r), S, A, H), pairs * S, np.tile(np.arange(S), r[..., 0].size), r.reshape(-1).astype(float))
 
 
+UNIT = (0.0, 1.0)  # the range of a reward unless another one is given
+WIDTHS = (1e-100, 1e100)  # how wide a range may be: values in it can be rescaled without loss
+
+
 def checked_range(reward_range: Any) -> tuple[float, float]:
-    """`reward_range` as two floats. Raises if they are not finite or the first is not below the second."""
+    """`reward_range` as two floats. Raises if they are not finite, or the first is not below the second by at least 1e-100."""
     try:
         low, high = (float(x) for x in reward_range)
     except (TypeError, ValueError):
         raise ValueError(f"reward_range is {shown(reward_range)}: it has to be two numbers, (lowest, highest).") from None
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")
+    if not WIDTHS[0] <= high - low <= WIDTHS[1]:
+        raise ValueError(f"reward_range is {reward_range}: its width has to be between {WIDTHS[0]:g} and {WIDTHS[1]:g}.")
     return low, high
+
+
+def to_unit(rewards: np.ndarray, reward_range: tuple[float, float]) -> np.ndarray:
+    """Rewards on the scale on which their range is [0, 1]."""
+    low, high = reward_range
+    return rewards if reward_range == UNIT else np.clip((rewards - low) / (high - low), 0.0, 1.0)
+
+
+def from_unit(lower: float, upper: float, reward_range: tuple[float, float], total: float) -> tuple[float, float]:
+    """Bounds on a value, on the scale on which rewards lie in [0, 1], in the units of the rewards; rounded outward.
+
+    `total` is the sum of the discounts of all steps: a reward of r at every step has the value r times `total`.
+    """
+    low, high = reward_range
+    if reward_range == UNIT:
+        return lower, upper
+    least = low * total
+    margin = 1e-15 * (abs(least) + (high - low) * upper)  # for the rounding of these sums
+    return least + (high - low) * lower - margin, least + (high - low) * upper + margin
 
 
 def reward_of_setting(
