@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -39,6 +39,11 @@ def confidence_level(delta: float) -> str:
     """1 - delta without rounding: "0.9", "0.999999"; "1 - 1e-30" where it would have more than 12 digits."""
     exact = Decimal(1) - Decimal(repr(float(delta)))
     return f"{exact.normalize():f}" if len(exact.as_tuple().digits) <= 12 else f"1 - {up(delta, 6)}"
+
+
+def assumed(assumptions: Sequence[str]) -> str:
+    """The end of a sentence that holds under these assumptions; nothing if there are none."""
+    return f"; assumes: {'; '.join(assumptions)}" if assumptions else ""
 
 
 def plain(text: str) -> str:

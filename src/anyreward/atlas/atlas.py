@@ -21,7 +21,7 @@ from ..data.numbering import Numbering
 from ..planning import Values, as_policy, induct
 from ..rewards.forms import UNIT, ArrivalReward, Reward
 from ..rewards.observed import ObservedRewards
-from .plan import Interval, Plan
+from .plan import Bounds, Interval, Plan
 from .recording import Recording
 from .scoring import AVERAGE, LEAST, MOST, Scoring, scoring_of
 
@@ -217,7 +217,7 @@ class Atlas:
             guaranteed = least.of(extended, kernels.robust.LOWER) - scoring.slack
             lower = max(scoring.lowest, floor - scoring.error, guaranteed)
             value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
-            delta, assumed = self.certificate.delta, (*self.certificate.assumptions, *scoring.assumed)
+            delta, assumed = self.certificate.delta, self._assumptions(scoring)
             return Plan(policy, value, lower, max(lower, upper), scoring.reward_range, delta, assumed, self, scoring)
 
         if cautious or allow_unseen:
@@ -245,9 +245,9 @@ class Atlas:
         n = self.counts.n().reshape(-1, setting.n_states, setting.n_actions) > 0
         return np.pad(n, ((0, 0), (0, setting.n_outcomes - setting.n_states), (0, 0)))
 
-    def _assumptions(self, *more: str) -> tuple[str, ...]:
-        """The assumptions of a certified interval: those of the certificate, and perhaps more."""
-        return (*self.certificate.assumptions, *more)
+    def _assumptions(self, scoring: Scoring) -> tuple[str, ...]:
+        """The assumptions of a certified interval: those of the certificate, and what is assumed of the reward."""
+        return (*self.certificate.assumptions, *scoring.assumed)
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
         """A policy with every illegal action a replaced by legal action number a mod k, where k actions are legal in that state.
@@ -298,9 +298,10 @@ class Atlas:
             All such intervals, for all policies and given rewards, hold at once on the certificate's event (see `Plan`).
             Intervals for `"own"` hold on the event of plans for it.
         """
-        return self._evaluate(policy, scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once))
+        scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
+        return Interval(*self._evaluate(policy, scoring), self.certificate.delta, self._assumptions(scoring))
 
-    def _evaluate(self, policy: ArrayLike, scoring: Scoring) -> Interval:
+    def _evaluate(self, policy: ArrayLike, scoring: Scoring) -> Bounds:
         """The value of a policy for a scoring, with certified bounds."""
         model, setting, average = self._model, self.counts.setting, scoring.pays.average
         S, N = setting.n_states, setting.n_outcomes
@@ -317,7 +318,7 @@ class Atlas:
         lower = self._robust(scoring, LEAST).of(pi, kernels.robust.LOWER) - scoring.slack
         upper = self._robust(scoring, MOST).of(pi, kernels.robust.UPPER) + scoring.slack
         lower, upper = max(scoring.lowest, value - scoring.error, lower), min(scoring.highest, value + scoring.error, upper)
-        return Interval(lower, value, max(lower, upper))
+        return Bounds(lower, value, max(lower, upper))
 
     def verify(
         self,
@@ -430,7 +431,7 @@ class Atlas:
         old = self._evaluate(self.behaviour if against is None else against, plan.scoring)
         lower = max(new.lower, plan.lower) - old.upper
         ends = np.nextafter(lower, -np.inf), np.nextafter(new.upper - old.lower, np.inf)
-        return Interval(float(ends[0]), new.value - old.value, float(ends[1]))
+        return Interval(float(ends[0]), new.value - old.value, float(ends[1]), plan.delta, plan.assumptions)
 
     @cached_property
     def _model(self) -> EmpiricalModel:

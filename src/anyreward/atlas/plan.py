@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,17 +12,23 @@ from .. import kernels
 from ..planning import Values
 from ..playing.rollouts import legal_action, rollouts
 from ..setting import whole_number
-from ..words import confidence_level, interval
+from ..words import assumed, confidence_level, interval
 from .scoring import LEAST, MOST, Scoring, earnings
 
 if TYPE_CHECKING:
     from .atlas import Atlas
 
 
-class Interval(NamedTuple):
-    """The value of a policy, with certified bounds.
+class Bounds(NamedTuple):
+    """A value between a lower and an upper bound."""
 
-    The true value lies between `lower` and `upper` with the probability of the certificate, 1 - delta.
+    lower: float
+    value: float
+    upper: float
+
+
+class Interval(Bounds):
+    """The value of a policy, with certified bounds: a named tuple (lower, value, upper) that also knows when it holds.
 
     Attributes
     ----------
@@ -30,14 +36,26 @@ class Interval(NamedTuple):
     value : float
         The value in the empirical model.
     upper : float
+    delta : float
+        The true value lies between `lower` and `upper` with probability at least 1 - delta ...
+    assumptions : tuple of str
+        ... if all of these assumptions are true.
     """
 
-    lower: float
-    value: float
-    upper: float
+    delta: float
+    assumptions: tuple[str, ...]
+
+    def __new__(cls, lower: float, value: float, upper: float, delta: float, assumptions: tuple[str, ...]) -> Self:
+        it = super().__new__(cls, lower, value, upper)
+        it.delta, it.assumptions = delta, assumptions
+        return it
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (*self, self.delta, self.assumptions)
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} in {interval(self.lower, self.upper)}"
+        sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
+        return f"{self.value:.4g} in {sure}{assumed(self.assumptions)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,5 +295,4 @@ class Plan:
     def __repr__(self) -> str:
         H, S = self.policy.shape
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
-        assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
-        return f"Plan(value {self.value:.4g} in {sure}, policy for {H} steps and {S} states{assumes})"
+        return f"Plan(value {self.value:.4g} in {sure}, policy for {H} steps and {S} states{assumed(self.assumptions)})"

@@ -20,7 +20,7 @@ from ..planning import as_policy
 from ..playing.rollouts import rollouts
 from ..rewards.observed import PAID_ONCE
 from ..setting import positive, probability, shown, whole_number
-from ..words import Countdown, confidence_level, interval
+from ..words import Countdown, assumed, confidence_level, interval
 from .plan import Interval, Plan
 from .scoring import MOST, Scoring, scoring_of
 
@@ -50,8 +50,7 @@ class Verification(Interval):
         The same for further rewards, which were scored on the same episodes. All intervals of a verification hold at once.
     episodes : int
         How many episodes, or pairs of episodes, were played.
-    delta, played_delta : float
-    assumptions : tuple of str
+    played_delta : float
     """
 
     played: tuple[float, float]
@@ -59,9 +58,7 @@ class Verification(Interval):
     optimum: float
     scores: dict[str, Interval]
     episodes: int
-    delta: float
     played_delta: float
-    assumptions: tuple[str, ...]
 
     @property
     def regret_bound(self) -> float:
@@ -71,7 +68,8 @@ class Verification(Interval):
     def __str__(self) -> str:
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
         alone = f"{self.episodes:,} fresh episode{'s' if self.episodes > 1 else ''} alone: {interval(*self.played)}"
-        return f"{self.value:.4g} on average, in {sure} ({alone}; what was explored alone: {interval(*self.explored)})"
+        parts = f"{alone}; what was explored alone: {interval(*self.explored)}"
+        return f"{self.value:.4g} on average, in {sure} ({parts}){assumed(self.assumptions)}"
 
     __repr__ = __str__
 
@@ -158,13 +156,14 @@ def verify(
                 f"everything that is assumed is true, this happens with probability at most {delta:g}: the environment has "
                 "changed, is another one, or an assumption is false."
             )
-        results.append((Interval(lower, float(np.concatenate(x)[:most].mean()), upper), (low, high), explored))
-    first = Verification(*results[0][0])
+        said = (*atlas._assumptions(one), SAME)
+        average = float(np.concatenate(x)[:most].mean())
+        results.append((Interval(lower, average, upper, delta, said), (low, high), explored))
+    first = Verification(*results[0][0], delta, results[0][0].assumptions)
     first.played, first.explored = results[0][1:]
     first.optimum = float("nan") if against is not None else _optimum(atlas, scoring)
     first.scores = {name: result[0] for name, result in zip(others, results[1:], strict=True)}
-    first.episodes, first.delta, first.played_delta = n, delta, share
-    first.assumptions = (*atlas._assumptions(*scoring.assumed), SAME)
+    first.episodes, first.played_delta = n, share
     return first
 
 

@@ -16,7 +16,7 @@ from ..data.numbering import Numbering
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting
 from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
-from ..words import confidence_level, exact, up
+from ..words import assumed, confidence_level, exact, up
 from .bounds import BOUNDS, Bound, TightBound, as_bound, bound_options
 from .intervals import Robust
 
@@ -237,12 +237,12 @@ class Certificate:
             of = "a transition" if self.setting.arrival_rewards else "a step, state and action"
             scope = f"any reward of {of} in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
         nothing = f" (which says nothing: no value exceeds {up(self.largest)})" if self.says_nothing else ""
-        assumes = f"; assumes: {'; '.join(self.assumptions)}" if self.assumptions else ""
         claimed = "claimed by the file, not verified: " if self.claimed else ""
         sure = f"with probability {confidence_level(self.delta)}"
         return (
             f"{claimed}epsilon {up(self.epsilon)}{nothing} {sure}, {scope}, horizon {self.horizon}, "
-            f"discount {exact(self.discount)}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes{assumes}"
+            f"discount {exact(self.discount)}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes"
+            f"{assumed(self.assumptions)}"
         )
 
     def _repr_html_(self) -> str:

@@ -61,15 +61,13 @@ def evaluate(
     """
     from .. import load
     from ..atlas.policies import read_policy
-    from ..atlas.scoring import scoring_of
 
     it = load(atlas)
-    scoring = scoring_of(it, reward, two_numbers(reward_range), rewards, stationary_rewards, paid_once)
-    found = it._evaluate(it.behaviour if str(policy) == BEHAVIOUR else read_policy(policy, it), scoring)
-    assumptions, delta = it._assumptions(*scoring.assumed), it.certificate.delta
+    played = it.behaviour if str(policy) == BEHAVIOUR else read_policy(policy, it)
+    found = it.evaluate(played, reward, two_numbers(reward_range), rewards, stationary_rewards, paid_once)
     if as_json:
-        say_json({**found._asdict(), "delta": delta, "assumptions": assumptions})
+        say_json({**found._asdict(), "delta": found.delta, "assumptions": found.assumptions})
         return
     say(f"value {found.value:.6g} in the empirical model")
-    say(f"with probability {confidence_level(delta)}: {down(found.lower, 6)} <= its true value <= {up(found.upper, 6)}")
-    say(*assumed_lines(assumptions))
+    say(f"with probability {confidence_level(found.delta)}: {down(found.lower, 6)} <= its true value <= {up(found.upper, 6)}")
+    say(*assumed_lines(found.assumptions))
