@@ -173,6 +173,24 @@ def test_info_says_what_could_be_assumed(tmp_path):
     assert "If you know" not in invoke("info", tmp_path / "met")[1]
 
 
+def test_info_forecasts_the_target_and_in_time_if_it_is_told_the_speed(tmp_path):
+    call = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1)
+    invoke(*call, "--max-episodes", 400, "--out", tmp_path / "it")
+    assert re.search(r"^forecast: about [\d.e+]+ more episodes for epsilon 1$", invoke("info", tmp_path / "it")[1], re.MULTILINE)
+    text = invoke("info", tmp_path / "it", "--per-second", 2.5)[1]
+    assert re.search(r"^forecast: about \S+ more episodes \(\S+ \S+ at this rate\) for epsilon 1$", text, re.MULTILINE)
+    assert re.search(r"^forecast: about \S+ more episodes \(\S+ \S+ at this rate\) for half of epsilon", text, re.MULTILINE)
+    facts = json.loads(invoke("info", tmp_path / "it", "--per-second", 2.5, "--json")[1])
+    assert facts["episodes_to_target"] > 400
+    for aim in ("target", "halve"):
+        assert facts[f"seconds_to_{aim}"] == facts[f"episodes_to_{aim}"] / 2.5
+    assert json.loads(invoke("info", tmp_path / "it", "--json")[1])["seconds_to_target"] is None
+    code, _, err = invoke("info", tmp_path / "it", "--per-second", 0)
+    assert (code, err) == (2, ["error: --per-second is 0.0: it has to be positive."])
+    invoke(*call, "--out", tmp_path / "met")
+    assert json.loads(invoke("info", tmp_path / "met", "--json")[1])["episodes_to_target"] is None
+
+
 @pytest.mark.slow
 def test_resuming_nothing_is_refused(tmp_path):
     call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas", "--resume")

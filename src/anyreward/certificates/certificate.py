@@ -312,9 +312,11 @@ def certify(
     Certificate
         It prints all assumptions, including what was declared to the counts.
 
-    Notes ----- The certificate is valid if the episodes were played one after the other, each with a policy that was fixed before
-    the episode and may depend on earlier ones, and if all episodes up to some time are counted. The time may depend on the data.
-    Leaving out episodes because of what happened in them voids the certificate.
+    Notes
+    -----
+    The certificate is valid if the episodes were played one after the other, each with a policy that was fixed before the episode
+    and may depend on earlier ones, and if all episodes up to some time are counted. The time may depend on the data. Leaving out
+    episodes because of what happened in them voids the certificate.
     """
     bound = as_bound(bounds, **options)
     counts.check_start()

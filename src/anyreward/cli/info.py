@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..setting import positive
 from ..words import exact, up, worded
 from .app import AsJson, AtlasFile, Grid, app, certificate_facts, examples, grid_shape, report_errors, say, say_json
 from .certify import found_lines
@@ -22,12 +23,19 @@ def info(
         typer.Option(help="Also draw the visits of each state and epsilon over time to this file (.png, .pdf or .svg)."),
     ] = None,
     grid: Grid = None,
+    per_second: Annotated[
+        float | None,
+        typer.Option(
+            help="How many episodes a second can be played, as explore shows it: forecasts are then in time as well. A file does "
+            "not know it, since it is the same wherever it was explored."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an atlas certifies and which states it visited.
 
-    Also forecasts how many more episodes would halve its epsilon and, unless its target was reached, says what could be assumed
-    if it is known, and how much that would save.
+    Also forecasts how many more episodes its target would take, unless it was reached, and half of its epsilon; and says what
+    could be assumed if it is known, and how much that would save.
     """
     from .. import load, plots
     from ..exploring.forecast import episodes_for, in_words, is_low
@@ -36,10 +44,12 @@ def info(
     it, shape = load(atlas), grid_shape(grid)
     visits = it.counts.state_visits()
     seen, setting = int((visits > 0).sum()), it.counts.setting
-    half = it.certificate.epsilon / 2
+    rate = None if per_second is None else positive(per_second, "per_second")
+    half, target = it.certificate.epsilon / 2, it.certificate.target
     looks = [*it.history, (it.episodes, it.certificate.epsilon)]
-    needed, too_low = episodes_for(looks, half), is_low(looks)
-    more = None if needed is None else needed - it.episodes
+    aims = {"target": None if it.certificate.met else target, "halve": half}
+    needed = {name: None if aim is None else episodes_for(looks, aim) for name, aim in aims.items()}
+    more, too_low = {name: None if n is None else n - it.episodes for name, n in needed.items()}, is_low(looks)
     suggested = [] if it.certificate.met else suggestions(it)
     if plot is not None:
         plots.save_figure(plot, it.plot(shape))
@@ -47,7 +57,8 @@ def info(
         facts = {
             "states_seen": seen,
             "pairs_seen": it.counts.visited_pairs,
-            "episodes_to_halve": more,
+            **{f"episodes_to_{name}": n for name, n in more.items()},
+            **{f"seconds_to_{name}": None if n is None or rate is None else n / rate for name, n in more.items()},
             "forecast_is_low": too_low,
         }
         say_json({**certificate_facts(it), **facts, "suggestions": [asdict(each) for each in suggested], "source": it.source})
@@ -61,8 +72,8 @@ def info(
     ]
     if "log" in it.source:
         lines[2:2] = found_lines(it.source["log"], setting.horizon)
-    if it.certificate.target is not None:
-        lines.append(f"target: epsilon {exact(it.certificate.target)}, {'reached' if it.certificate.met else 'not reached'}")
+    if target is not None:
+        lines.append(f"target: epsilon {exact(target)}, {'reached' if it.certificate.met else 'not reached'}")
     if it.own_reward is not None:
         lines.append("the model has a reward of its own: plan for it with --reward own")
     if it.paid is not None:
@@ -73,13 +84,10 @@ def info(
             "and with --rewards deterministic if you know that a transition always pays the same"
         )
     lines += map(worded, it.source.get("alarms", []))
-    if half > 0:
-        aim = f"half of epsilon, {up(half)}"
-        lines.append(
-            f"forecast: {in_words(more, low=too_low, more='more')} for {aim}"
-            if more is not None
-            else f"forecast: none yet for {aim}"
-        )
+    for name, aim in aims.items():
+        if aim is not None and aim > 0:
+            n, what = more[name], f"epsilon {exact(aim)}" if name == "target" else f"half of epsilon, {up(aim)}"
+            lines.append(f"forecast: {'none yet' if n is None else in_words(n, rate, too_low, 'more')} for {what}")
     lines += [worded(str(each)) for each in suggested]
     say(*lines, "", "visits per state:", *plots.visits_text(it, shape))
     if plot is not None:
