@@ -66,21 +66,27 @@ def saving(eta, joint):
 
 
 @inlined
-def charge(kappa, w, c, tau, n, actions, joint):
-    """The cost of passing through a row: by its KL radius or by its total variation radius, whichever is smaller.
+def charge(kappa, w, c, tau):
+    """The cost of passing through a row: by its KL radius or by its total variation radius, whichever is smaller."""
+    return min(kappa * c if c > 0.0 else 0.0, w * tau)
+
+
+@inlined
+def cost(kappa, w, c, tau, n, actions, joint):
+    """The same, with the joint bound if it is used.
 
     `actions` is the logarithm of the number of actions among which the policy chooses.
     """
     u = joint.u
     if u == 0.0:
-        return min(kappa * c if c > 0.0 else 0.0, w * tau)
+        return charge(kappa, w, c, tau)
     by_kl = kappa * c - u * saving(share(kappa, n, joint), joint)
     return max(0.0, min(by_kl, w * tau + u * LOG_2)) + u * (c + actions + MARGIN)
 
 
 @inlined
 def slopes(kappa, w, c, tau, n, actions, joint):
-    """The derivatives of `charge` in kappa and in u."""
+    """The derivatives of `cost` in kappa and in u."""
     u = joint.u
     if u == 0.0:
         return (c, 0.0) if kappa * c <= w * tau else (0.0, 0.0)
@@ -129,7 +135,7 @@ def backward(table, c, tau, kappa, w, A, joint, V, best):
                     q = cap
                 else:
                     ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row]
-                    q = min(cap, charge(k, w[h], c[row], tau[row], n[row], actions, joint) + ahead)
+                    q = min(cap, cost(k, w[h], c[row], tau[row], n[row], actions, joint) + ahead)
                 top_a = a if q > top else top_a
                 top = max(q, top)
                 row += np.uint64(1)
@@ -147,7 +153,7 @@ def start_value(table, A, c, tau, kappa_start, w_start, w, joint, V):
     if table.n[0] == 0:
         return cap
     ahead = total_ahead(table.first, table.size, table.target, table.seen, V[0], np.uint64(0)) / table.n[0]
-    return min(cap, charge(kappa_start, w_start, c[0], tau[0], table.n[0], 0.0, joint) + ahead)
+    return min(cap, cost(kappa_start, w_start, c[0], tau[0], table.n[0], 0.0, joint) + ahead)
 
 
 @loop
@@ -178,7 +184,7 @@ def forward(table, c, tau, kappa, kappa_start, w, w_start, A, joint, V, best, ma
                 if u > 0.0 and len(known) > 0:
                     actions = log_actions(known, A, state[node])
                 ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row] if size[row] > 0 else 0.0
-                if size[row] > 0 and charge(kappa[h], w[h], c[row], tau[row], n[row], actions, joint) + ahead < cap:
+                if size[row] > 0 and cost(kappa[h], w[h], c[row], tau[row], n[row], actions, joint) + ahead < cap:
                     by_kappa, by_u = slopes(kappa[h], w[h], c[row], tau[row], n[row], actions, joint)
                     G[h + 1] += here * by_kappa
                     total += here * by_u
