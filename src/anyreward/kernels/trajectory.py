@@ -223,6 +223,13 @@ def towards_optimum(trial, G, arrival):
             before += G[j + 1]
 
 
+@loop
+def copy(source, target):
+    """target[:] = source, which as such takes a second to compile."""
+    for j in range(len(source)):
+        target[j] = source[j]
+
+
 @allocates
 def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine, level, log_joint):
     """The smallest Phi that was found, with its multipliers (H,) and its u.
@@ -252,7 +259,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
         phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w, apart, V)
         if phi < smallest:
             smallest = phi
-            lam[:] = trial
+            copy(trial, lam)
         risen = risen + 1 if phi > last else 0
         last = phi
         if risen == 3:  # Phi is nearly convex: smaller scales are worse
@@ -261,7 +268,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
         return smallest, lam, best_u
     start, before, u = lam.copy(), smallest, 0.0
     for together in (True, False):
-        trial[:] = start
+        copy(start, trial)
         kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
         backward(table, c, tau, kappa, w, A, apart, V, best)
         joint, factor, fell = apart, 2.0, False
@@ -291,5 +298,5 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
             phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w, joint, V) + joint.u * log_joint
             if phi < smallest:
                 smallest, best_u = phi, joint.u
-                lam[:] = trial
+                copy(trial, lam)
     return smallest, lam, best_u
