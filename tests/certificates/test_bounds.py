@@ -14,7 +14,7 @@ from anyreward.testing import random_episodes
 
 from ..helpers.problems import data, deltas, random_mdp, seeds
 from ..helpers.problems import settings as some_settings
-from ..helpers.tight_reference import Joint, Problem, dense, per_row, radius, relevant, trajectory
+from ..helpers.tight_reference import Joint, Problem, dense, on_radii, per_row, radius, relevant, trajectory
 
 SETTING = ar.Setting(n_states=3, n_actions=2, horizon=3, initial_state=0)
 VARIANTS = [
@@ -98,7 +98,7 @@ def test_radii_are_the_formula_and_never_below(problem, scale, K, arrival_reward
     by_pair, tv_by_pair = per_row(counts, radii), per_row(counts, tv)
     for law in relevant(setting):
         N = starts if law is None else n[law]
-        exact = radius(N, setting, delta, K, start=law is None)
+        exact = radius(N, setting, on_radii(setting, delta), K, start=law is None)
         c, tau = (radii[0], tv[0]) if law is None else (by_pair[law], tv_by_pair[law])
         if exact is None:
             assert c == tau == 0.0

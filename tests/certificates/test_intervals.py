@@ -14,7 +14,7 @@ from anyreward.testing import random_episodes
 from ..helpers import bpi_reference, reference
 from ..helpers.bounds import robust_planning
 from ..helpers.problems import data, seeds
-from ..helpers.tight_reference import per_row
+from ..helpers.tight_reference import on_radii, per_row
 
 SETTINGS = {
     "step-dependent": ar.Setting(n_states=3, n_actions=2, horizon=3, initial_state=0),
@@ -97,7 +97,8 @@ def test_values_follow_the_formulas(problem, bounds, seed):
     counts.add_episodes(states, actions)
     robust = robust_planning(counts, PaperBound() if bounds == "paper" else TightBound(), 0.1, reward)
     starts, n = reference.dense_counts(states, actions, setting)
-    c, c_start = bpi_reference.radii_of(starts, n, setting, 0.1, bounds)
+    spent = 0.1 if bounds == "paper" else on_radii(setting, 0.1)
+    c, c_start = bpi_reference.radii_of(starts, n, setting, spent, bounds)
     for side, extreme in ((LOWER, bpi_reference.smallest), (UPPER, bpi_reference.largest)):
         Q, V = bpi_reference.induct(n, setting, c, reward, extreme, S)
         found, value = robust.best(side)

@@ -16,7 +16,7 @@ from anyreward.environments.tabular import play as play_model
 from anyreward.testing import random_episodes
 
 from ..helpers.problems import seeds
-from ..helpers.tight_reference import Transfer, dense, fit, per_row, psi_support, radius, relevant
+from ..helpers.tight_reference import Transfer, dense, fit, on_radii, per_row, psi_support, radius, relevant
 
 SETTING = ar.Setting(n_states=3, n_actions=2, horizon=4, initial_state=0)
 
@@ -133,10 +133,10 @@ def test_radii_with_transfer(episodes, K, random_start, seed):
     found = per_row(counts, radii)
     for law in relevant(setting):
         if law is None:
-            exact, radius_found = radius(starts, setting, 0.1, K, start=True), radii[0]
+            exact, radius_found = radius(starts, setting, on_radii(setting, 0.1), K, start=True), radii[0]
         else:
             score = sum((value for edge, value in slow.items() if edge[:3] == law), Decimal(0))
-            exact, radius_found = radius(n[law], setting, 0.1, K, score), found[law]
+            exact, radius_found = radius(n[law], setting, on_radii(setting, 0.1), K, score), found[law]
         if exact is not None:
             assert exact <= Decimal(radius_found) <= exact + Decimal("1e-7")
 

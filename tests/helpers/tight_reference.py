@@ -140,6 +140,11 @@ def radius(
     return max(Decimal(0), level + psi) / sum(seen)
 
 
+def on_radii(setting: ar.Setting, delta: float) -> float:
+    """What `TightBound` spends of delta on radii: all but the tenth for the joint bound, where transitions depend on the step."""
+    return delta if setting.stationary else 0.9 * delta
+
+
 # --- Total variation in a KL ball ---
 
 

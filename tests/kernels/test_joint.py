@@ -13,15 +13,15 @@ import anyreward as ar
 from anyreward.certificates.bounds import TightBound
 
 from ..helpers.reference import known_start
-from ..helpers.tight_reference import Joint, Problem, dense, per_row, relevant, steps_that_matter, trajectory
+from ..helpers.tight_reference import Joint, Problem, dense, on_radii, per_row, relevant, steps_that_matter, trajectory
 
 LARGE = 0.5  # delta
 
 
 def thresholds(counts):
     """psi of every row, (H, S, A), and of the start, from the radii: n c = log(laws / delta_2) + psi."""
-    spent = LARGE if counts.setting.stationary else 0.9 * LARGE
-    level, radii = math.log(len(list(relevant(counts.setting))) / spent), TightBound().radii(counts, LARGE)[0]
+    level = math.log(len(list(relevant(counts.setting))) / on_radii(counts.setting, LARGE))
+    radii = TightBound().radii(counts, LARGE)[0]
     starts, n = dense(counts)
     return per_row(counts, radii) * n.sum(-1) - level, radii[0] * starts.sum() - level, level
 
