@@ -75,7 +75,7 @@ def test_the_demo_shows_intervals_around_the_truth_and_draws_a_picture(tmp_path)
     for _, *numbers in cells:
         lower, upper, width, optimum, value = map(float, numbers)
         assert lower <= value <= optimum <= upper
-        assert width < 1.0  # several times narrower than what holds for every reward, about 2
+        assert width < 1.0  # less than half of what holds for every reward, about 2
     paper, times = re.search(r"([\d,]+) episodes, ([\d,]+) times as many", output).groups()
     tight = re.search(r"tight bounds,\s+([\d,]+)\s+episodes", output)[1]
     assert float(times.replace(",", "")) > 500
