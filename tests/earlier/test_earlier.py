@@ -56,3 +56,12 @@ def test_files_of_earlier_versions_are_read_and_say_what_they_no_longer_promise(
     if atlas.paid is not None and len(atlas.paid):
         assert again.paid == atlas.paid
         assert again.paid.pooled == atlas.paid.pooled
+
+
+def test_bounds_of_earlier_versions_are_not_joint():
+    """Step-dependent certificates keep the bound that they were made with; with stationary transitions there is no difference."""
+    options = ar.load(EARLIER / "chain.atlas").certificate.options
+    assert options["joint"] is False
+    about = ar.explore(ar.envs.double_chain(length=5), 4, max_episodes=20, stationary=True, progress=False).certificate.to_dict()
+    about["options"] = {name: value for name, value in about["options"].items() if name != "joint"}
+    assert ar.Certificate.from_dict(about).options["joint"] is True

@@ -199,3 +199,11 @@ def test_on_a_known_model_it_holds_and_hardly_more_than_that():
 def test_each_part_of_it_is_needed(variant):
     """The same check notices if log A, or log 2 for what may follow a stop, is left out."""
     assert largest_ratios()[variant] > 1.05
+
+
+def test_it_helps_before_rows_apart_say_anything():
+    """After 600 episodes of the double chain no scale of multipliers is better than nothing for rows apart; together they are."""
+    mdp = ar.envs.double_chain(length=31, fail_prob=0.1)
+    counts = ar.explore(mdp, 20, max_episodes=600, replan="geometric", progress=False).counts
+    assert TightBound(joint=False)(counts, 0.1) == pytest.approx(19.0)
+    assert TightBound()(counts, 0.1) < 18.0

@@ -137,10 +137,11 @@ class TightBound:
         Whether to use the evidence of other steps, if the counts have it (`Counts`). It assumes nothing. Decide before you see
         the results: the smaller one of the bounds with and without it fails with probability up to 2 delta.
     joint, trajectory, threshold, exact_tv
-        Ingredients that can be left out for comparison. `joint=False` bounds each row on its own; `trajectory=False` uses the
-        recursion with total variation radii alone; `threshold="paper"` uses the paper's threshold instead of the mixture over
-        supports (`"support"`); `exact_tv=False` uses Pinsker's inequality instead of the exact total variation radius of a KL
-        ball.
+        Ingredients that can be left out for comparison; decide this too before you see results. `joint=False` bounds each row on
+        its own. This is also for data from several sources with common noise: the joint bound needs an order of all transitions
+        in which each, given all earlier ones, is a draw from its law. `trajectory=False` uses the recursion with total variation
+        radii alone; `threshold="paper"` uses the paper's threshold instead of the mixture over supports (`"support"`);
+        `exact_tv=False` uses Pinsker's inequality instead of the exact total variation radius of a KL ball.
     """
 
     name: ClassVar[str] = "tight"
@@ -327,6 +328,16 @@ def as_bound(bounds: str | Bound, deterministic: bool = False, **options: Any) -
         if name not in own:
             raise ValueError(f"{shown(name)} is not an option of the bounds {shown(bounds)}{nearest(name, own)}.")
     return BOUNDS[bounds](**options)
+
+
+def with_later_options(name: Any, options: Any, joint: bool | None) -> Any:
+    """The options of a bound from a file, with those that earlier versions did not have.
+
+    Their bounds were not joint. `joint` may be given as True where that makes no difference: with stationary transitions.
+    """
+    if name == TightBound.name and isinstance(options, dict):
+        return {**options, "joint": options.get("joint", bool(joint))}
+    return options
 
 
 def bound_options(bound: Bound) -> dict[str, Any]:

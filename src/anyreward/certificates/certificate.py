@@ -17,7 +17,7 @@ from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_o
 from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import assumed, confidence_level, exact, up
-from .bounds import BOUNDS, Bound, TightBound, as_bound, bound_options
+from .bounds import BOUNDS, Bound, as_bound, bound_options, with_later_options
 from .intervals import Robust
 
 OBSERVED = "observed"  # in place of the fingerprint of a reward that was observed, not given
@@ -202,9 +202,7 @@ class Certificate:
         if not isinstance(assumed, list | tuple) or "numbering" in fields:  # a text would be taken apart into letters
             raise ValueError("its certificate is damaged.")
         ends = (float(low_high[0]), float(low_high[1]))
-        options = fields["options"]
-        if fields["bounds"] == TightBound.name and isinstance(options, dict):
-            options = {"joint": False, **options}  # files from before there was a joint bound do not have the option
+        options = with_later_options(fields["bounds"], fields["options"], setting.stationary and fields.get("reward") is None)
         certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": tuple(assumed), "options": options})
         certificate._check_fields()
         return certificate

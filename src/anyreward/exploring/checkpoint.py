@@ -15,7 +15,7 @@ import numpy as np
 
 from .._files import check_writable, reason
 from ..atlas.format import one_sentence, read
-from ..certificates.bounds import bound_options
+from ..certificates.bounds import bound_options, with_later_options
 from ..certificates.certificate import fingerprint
 from ..setting import LATER_FIELDS
 from ..words import plain
@@ -82,6 +82,10 @@ class Checkpoint:
         call = dict(progress["call"])
         if isinstance(call.get("setting"), dict):  # of a version that did not have some fields
             call["setting"] = {**json.loads(json.dumps(LATER_FIELDS)), **call["setting"]}
+        if isinstance(call.get("bounds"), list) and len(call["bounds"]) == 2 and isinstance(call["bounds"][1], dict):
+            name, options = call["bounds"]
+            same = self.call["bounds"][1].get("joint") if explorer.setting.stationary else False
+            call["bounds"] = [name, with_later_options(name, options, same)]
         for name, value in self.call.items():
             if call.get(name) != value:
                 raise ValueError(

@@ -264,10 +264,32 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
         last = phi
         if risen == 3:  # Phi is nearly convex: smaller scales are worse
             break
-    if lam[H - 1] == 0.0:
-        return smallest, lam, best_u
-    start, before, u = lam.copy(), smallest, 0.0
+    start, before, u, usual = lam.copy(), smallest, 0.0, lam[H - 1] > 0.0
+    if not usual:
+        if log_joint == 0.0 or coarse == 0:
+            return smallest, lam, best_u
+        # Apart, rows say nothing yet: the joint bound has to find a scale of its own, with u near the mean of kappa / n.
+        visits, rows, lowest = 0.0, 0.0, inf
+        for row in range(A, len(table.n)):
+            visits += table.n[row]
+            rows += table.n[row] > 0
+        for i in range(coarse):
+            for j in range(H):
+                trial[j] = 2.0 * 0.5**i * sqrt((j + behind) / times)
+            kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
+            trial_u = kappa[0] * rows / max(1.0, visits)
+            joint = Joint(trial_u, level, most)
+            backward(table, c, tau, kappa, w, A, joint, V, best)
+            phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w, joint, V) + trial_u * log_joint
+            if phi < lowest:
+                lowest, u = phi, trial_u
+                copy(trial, start)
+        if lowest < smallest:
+            smallest, best_u = lowest, u
+            copy(start, lam)
     for together in (True, False):
+        if not (together or usual):
+            break
         copy(start, trial)
         kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
         backward(table, c, tau, kappa, w, A, apart, V, best)
@@ -275,11 +297,12 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
         if together:
             if log_joint == 0.0:
                 continue
-            forward(table, c, tau, kappa, kappa_start, w, w_start, A, apart, V, best, mass, G)
-            u = kappa_start * G[0] if estimates_start else 0.0
-            for h in range(H):
-                u += kappa[h] * G[h + 1]
-            u /= level * times  # eta is near 1 if u is the mean of kappa / n, and n c is about L
+            if usual:
+                forward(table, c, tau, kappa, kappa_start, w, w_start, A, apart, V, best, mass, G)
+                u = kappa_start * G[0] if estimates_start else 0.0
+                for h in range(H):
+                    u += kappa[h] * G[h + 1]
+                u /= level * times  # eta is near 1 if u is the mean of kappa / n, and n c is about L
             joint = Joint(u, level, most)
             backward(table, c, tau, kappa, w, A, joint, V, best)
         elif smallest < 0.9 * before:  # the steps below would not save as much
