@@ -14,6 +14,7 @@
 `optimism`   an optimistic index with the formulas of an algorithm: a full backward pass after every episode
 `phases`     upper and lower values that are recomputed when a count has doubled
 `trajectory` the trajectory certificate: a backward pass, and the search over multipliers
+`calibrated` the calibrated certificate: laws of deviances, simulated worst errors, mass outside the sets
 `formulas`   formulas that several algorithms share, and what a formula gets to see of a row
 `compiled`   how these functions are compiled and cached
 ===========  =======================================================================================
@@ -35,10 +36,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import ball, bpi, compiled, greedy, loop, optimism, phases, radii, rf, robust, simulate, table, trajectory
+    from . import ball, bpi, calibrated, compiled, greedy, loop, optimism, phases, radii, rf, robust, simulate, table, trajectory
 
 __all__ = [
-    "ball", "bpi", "compiled", "greedy", "loop", "optimism", "phases",
+    "ball", "bpi", "calibrated", "compiled", "greedy", "loop", "optimism", "phases",
     "radii", "rf", "robust", "simulate", "table", "trajectory",
 ]  # fmt: skip
 

@@ -279,6 +279,7 @@ def _wide(kind: Any) -> Any:
 loop = _kernel(**LOOP)
 inlined = _kernel(**INLINED)
 allocates = _kernel()
+threaded = _kernel(nogil=True)  # allocates, and lets other threads run meanwhile
 inner = _kernel(cached=False, **INLINED)  # part of others that are cached, and with formulas that may be anybody's
 
 for formula in formulas.SHARED:

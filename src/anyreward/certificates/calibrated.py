@@ -1,0 +1,675 @@
+"""The calibrated certificate: an error bound for data whose amounts were fixed beforehand (`docs/theory.md`, 13).
+
+A `Design` says, before the first sample is counted, how many samples each law gets and which successors are expected. When
+exactly these samples have been counted, the law of the worst error under every model that they allow can be simulated, and
+`calibrated_bound` takes a quantile of it. There is no union bound over laws, which makes the bound several times smaller than
+`TightBound`; but it holds for this design and at this one moment, not at all times.
+
+**What it guarantees.** With probability at least 1 - delta, either the quotas of the design are never filled, or for all policies
+and all rewards in [0, 1] at once the value from the start in the empirical model of the counted samples is within Phi of the true
+value. The design, its seed included, has to be fixed before, and the counted samples of a law are its first ones after that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import fsum, inf, log, log1p
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import kernels
+from ..data.counts import LARGEST_COUNT, Counts
+from ..setting import Setting, nearest, probability, real_number, shown, whole_number
+from .bounds import SEARCH, error_of_first_reward
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ..kernels.calibrated import Charges, Laws, Model
+
+MARKS = 3  # kernels.table.STAYS | ILLEGAL: nothing has to be estimated
+BRACKETS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0)  # of the lattice shifts; more follow until the largest limit
+TYPICAL = 64  # draws whose average charges the multipliers are tuned to
+ROUGH, REFINED = 2, 8  # steps of improvement of the multipliers: for every draw, and for those that decide the order statistic
+CHUNK = 64  # draws that a thread computes before it asks for more
+WHOLE = ("step", "state", "action", "quota", "first", "symbols")
+NUMBERS = ("draws", "seed", "max_restarts")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How delta is divided among the five ways in which a calibrated certificate can fail.
+
+    Parameters
+    ----------
+    quantile : float
+        The level of the simulated quantile.
+    deviance : float
+        For the limits on the deviance of every calibrated row, which the simulated laws are computed from.
+    support : float
+        For the mass outside the sets. It may be 0 if every set has all outcomes.
+    draws : float
+        For the error of the simulation.
+    union : float
+        For rows that a union bound covers. If it is 0, such rows count as unknown.
+    """
+
+    quantile: float
+    deviance: float
+    support: float
+    draws: float
+    union: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = real_number(getattr(self, field.name), f"the share {field.name}")
+            if value != 0.0 or field.name not in ("support", "union"):
+                value = probability(value, f"the share {field.name}")
+            object.__setattr__(self, field.name, value)
+        if not self.delta < 1.0:
+            raise ValueError(f"the shares of delta add up to {self.delta:g}: they have to stay below 1.")
+
+    @classmethod
+    def of(cls, delta: float) -> Shares:
+        """The usual division: most of delta for the quantile."""
+        delta = probability(delta, "delta") * (1 - 1e-15)
+        return cls(0.82 * delta, 0.05 * delta, 0.05 * delta, 0.03 * delta, 0.05 * delta)
+
+    @property
+    def delta(self) -> float:
+        """Their sum: the probability with which the certificate may fail."""
+        return fsum(getattr(self, field.name) for field in fields(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Everything about a calibrated certificate that is fixed before the first sample is counted.
+
+    Each of its M rows is a law: of a step, state and action, of a state and an action if the setting is stationary, or of the
+    initial state. Laws without a row are not estimated; a state in which they can be used is unknown.
+
+    Parameters
+    ----------
+    step, state, action : array_like of int, (M,)
+        Which law it is. The step is 0 if the setting is stationary. The law of the initial state has step -1, state 0, action 0.
+    quota : array_like of int, (M,)
+        How many samples are counted.
+    budget : array_like of float, (M,)
+        How much a row counts in the common budget for mass outside the sets, between 0 and 1. Close to 1, the bound on that mass
+        is small, and a sample outside the set costs much: log(1/(1 - budget)).
+    first : array_like of int, (M + 1,)
+        The set of row i is `symbols[first[i]:first[i + 1]]`. An empty set means that a union bound covers the row.
+    symbols : array_like of int
+        The outcomes in the sets, in the order in which the chain rule takes them.
+    shares : Shares
+        The division of delta.
+    draws : int, default 2000
+        The number of simulated draws.
+    seed : int, default 0
+        The seed of the simulation. It must have no part in making the design.
+    max_restarts : int, default 0
+        How often a row may start again after a sample outside its set, which then joins the set. A row that has no restart left
+        is covered by the union bound instead.
+    """
+
+    step: np.ndarray
+    state: np.ndarray
+    action: np.ndarray
+    quota: np.ndarray
+    budget: np.ndarray
+    first: np.ndarray
+    symbols: np.ndarray
+    shares: Shares
+    draws: int = 2000
+    seed: int = 0
+    max_restarts: int = 0
+
+    def __post_init__(self) -> None:
+        for name in (*WHOLE, "budget"):
+            object.__setattr__(self, name, frozen(getattr(self, name), name, float if name == "budget" else np.int64))
+        for name in NUMBERS:
+            object.__setattr__(self, name, whole_number(getattr(self, name), name))
+        if not isinstance(self.shares, Shares):
+            raise ValueError(f"shares is {shown(self.shares)}: it has to be a Shares, such as Shares.of(0.1).")
+        self._check_rows()
+        if not 1 <= self.draws <= 10**7:
+            raise ValueError(f"draws is {self.draws}: it has to be from 1 to 10,000,000.")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed is {self.seed}: it has to be from 0 to 2^63 - 1.")
+        if self.max_restarts < 0:
+            raise ValueError(f"max_restarts is {self.max_restarts}: it cannot be negative.")
+        if self.rank > self.draws:
+            raise ValueError(
+                f"draws is {self.draws}: with the shares {self.shares.quantile:g} for the quantile and {self.shares.draws:g} for "
+                "the simulation, that is too few to bound the quantile."
+            )
+
+    def _check_rows(self) -> None:
+        """Raises if the arrays of rows do not fit together."""
+        M = len(self.step)
+        for name, size in (("state", M), ("action", M), ("quota", M), ("budget", M), ("first", M + 1)):
+            if len(getattr(self, name)) != size:
+                raise ValueError(f"{name} of the design has {len(getattr(self, name))} entries: {size} are needed.")
+        if M == 0:
+            raise ValueError("the design has no rows: at least one law needs a quota.")
+        if self.first[0] != 0 or self.first[-1] != len(self.symbols) or (np.diff(self.first) < 0).any():
+            raise ValueError("first of the design has to rise from 0 to the number of symbols.")
+        if not (self.budget.min() > 0.0 and self.budget.max() < 1.0):
+            raise ValueError(f"a budget of the design is {shown(outlier(self.budget))}: it has to be strictly between 0 and 1.")
+        if self.quota.min() < 1 or float(self.quota.sum(dtype=float)) > LARGEST_COUNT:
+            raise ValueError("the quotas of the design have to be at least 1, and to sum to at most 2^53.")
+        if self.step.min() < -1 or min(self.state.min(), self.action.min()) < 0 or (len(self.symbols) and self.symbols.min() < 0):
+            raise ValueError("a step of the design is below -1, or a state, action or symbol is negative.")
+        if ((self.step == -1) & ((self.state != 0) | (self.action != 0))).any():
+            raise ValueError("the law of the initial state, step -1 of the design, has to have state 0 and action 0.")
+        order = np.lexsort((self.action, self.state, self.step))
+        same = np.logical_and.reduce([np.diff(x[order]) == 0 for x in (self.step, self.state, self.action)])
+        if same.any():
+            raise ValueError(f"the design has {self.name(int(order[same.argmax()]))} twice: a law has one quota.")
+        row = self.row_of_symbol
+        order = np.lexsort((self.symbols, row))
+        same = (np.diff(self.symbols[order]) == 0) & (np.diff(row[order]) == 0)
+        if same.any():
+            i = int(order[same.argmax()])
+            raise ValueError(f"the set of {self.name(int(row[i]))} has outcome {self.symbols[i]} twice: list it once.")
+
+    @property
+    def delta(self) -> float:
+        """The probability with which the certificate may fail."""
+        return self.shares.delta
+
+    @property
+    def size(self) -> np.ndarray:
+        """The number of outcomes in the set of each row, (M,); 0 if a union bound covers it."""
+        return np.diff(self.first)
+
+    @property
+    def row_of_symbol(self) -> np.ndarray:
+        """For each of the `symbols`, the row in whose set it is."""
+        return np.repeat(np.arange(len(self.step)), self.size)
+
+    @cached_property
+    def rank(self) -> int:
+        """Which of the simulated values, in increasing order and from 1, is taken; see `order_rank`."""
+        return order_rank(self.draws, self.shares.quantile, self.shares.draws)
+
+    def name(self, row: int) -> str:
+        """A row in words, for messages."""
+        if self.step[row] == -1:
+            return "the law of the initial state"
+        return f"the law of state {self.state[row]} with action {self.action[row]} at step {self.step[row]}"
+
+    def check(self, setting: Setting) -> None:
+        """Raises if a row or a set does not fit a setting."""
+        steps = 1 if setting.stationary else setting.horizon
+        for values, most, what in (
+            (self.step, steps - 1, "step"),
+            (self.state, setting.n_states - 1, "state"),
+            (self.action, setting.n_actions - 1, "action"),
+            (self.symbols, setting.n_outcomes - 1, "outcome"),
+        ):
+            if len(values) and values.max() > most:
+                raise ValueError(f"the design has {what} {values.max()}: in this setting they go to {most}.")
+        starts = self.step == -1
+        if starts.any() and not setting.estimates_start:
+            raise ValueError("the design has the law of the initial state, but the setting says what it is: leave it out.")
+        if (self.symbols[starts[self.row_of_symbol]] >= setting.n_states).any():
+            raise ValueError("the set of the law of the initial state has an outcome in which no episode can start.")
+        if setting.absorbing_states or setting.illegal_actions:
+            known = np.isin(self.state, setting.absorbing_states)
+            pairs = np.array(setting.illegal_actions, np.int64).reshape(-1, 2)
+            known |= np.isin(self.state * setting.n_actions + self.action, pairs[:, 0] * setting.n_actions + pairs[:, 1])
+            refuse_known(self, known & ~starts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The design as plain arrays and numbers, for files."""
+        about: dict[str, Any] = {name: getattr(self, name) for name in (*WHOLE, "budget", *NUMBERS)}
+        return {**about, "shares": np.array([getattr(self.shares, field.name) for field in fields(Shares)])}
+
+    @classmethod
+    def from_dict(cls, about: dict[str, Any]) -> Design:
+        """The design that `to_dict` gave. Raises if it is not one."""
+        wanted = (*WHOLE, "budget", *NUMBERS, "shares")
+        missing = next((name for name in wanted if name not in about), None)
+        if missing is not None:
+            raise ValueError(f"the design has no {missing}: it needs {', '.join(wanted)}.")
+        unknown = next((name for name in about if name not in wanted), None)
+        if unknown is not None:
+            raise ValueError(f"the design has {shown(unknown)}{nearest(str(unknown), wanted)}.")
+        shares = frozen(about["shares"], "shares", float)
+        if len(shares) != len(fields(Shares)):
+            raise ValueError(f"the design has {len(shares)} shares of delta: {len(fields(Shares))} are needed.")
+        return cls(**{**about, "shares": Shares(*shares.tolist())})
+
+    def digest(self) -> str:
+        """A SHA-256 fingerprint of the whole design."""
+        about = self.to_dict()
+        sha = hashlib.sha256(json.dumps({name: about[name] for name in NUMBERS}, sort_keys=True).encode())
+        for name in (*WHOLE, "budget", "shares"):
+            column = np.ascontiguousarray(about[name], "<i8" if name in WHOLE else "<f8")
+            sha.update(f"{name} {len(column)}".encode() + column.tobytes())
+        return sha.hexdigest()
+
+    def restarted(self, restarts: ArrayLike) -> tuple[Design, np.ndarray]:
+        """The design whose sets have the symbols of restarts, each at the end of its set, and how often each row restarted.
+
+        Parameters
+        ----------
+        restarts : array_like of int, (n, 2)
+            The row that started again and the symbol that joined its set, in the order in which it happened.
+        """
+        array = np.asarray(restarts)
+        if array.size == 0:
+            return self, np.zeros(len(self.step), np.int64)
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+            raise ValueError("restarts have to be rows of two whole numbers, the row of the design and the symbol.")
+        row, symbol = array.astype(np.int64).T
+        if row.min() < 0 or row.max() >= len(self.step) or (self.size[row] == 0).any():
+            raise ValueError("a restart is of a row that the design does not have, or that has no set.")
+        times = np.bincount(row, minlength=len(self.step))
+        if times.max() > self.max_restarts:
+            raise ValueError(
+                f"{self.name(int(times.argmax()))} has {times.max()} restarts: max_restarts of the design is {self.max_restarts}."
+            )
+        owner, symbols = np.append(self.row_of_symbol, row), np.append(self.symbols, symbol)
+        order = np.argsort(owner, kind="stable")
+        first = np.concatenate([[0], np.cumsum(self.size + times)])
+        changed = {**self.to_dict(), "first": first, "symbols": symbols[order], "shares": self.shares}
+        return Design(**changed), times
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A calibrated error bound and what it was computed from.
+
+    Attributes
+    ----------
+    value : float
+        The error bound Phi.
+    quantile : float
+        The part of it that was simulated.
+    missing : float
+        The part of it for mass outside the sets.
+    mean : float
+        The mean of the simulated values.
+    violated : int
+        How many calibrated rows have samples outside their sets, so that a union bound covers them.
+    rank : int
+        Which of the simulated values was taken.
+    multipliers : ndarray, (H,)
+        The multipliers lambda that fit the average draw.
+    """
+
+    value: float
+    quantile: float
+    missing: float
+    mean: float
+    violated: int
+    rank: int
+    multipliers: np.ndarray
+
+
+def calibrated_bound(counts: Counts, design: Design, restarts: ArrayLike = ()) -> Calibrated:
+    """The error bound Phi of counts that a design asked for, with the parts that it consists of.
+
+    Parameters
+    ----------
+    counts : Counts
+        Every law of the design has to have exactly its quota of samples. All other laws are taken for unknown.
+    design : Design
+    restarts : array_like of int, (n, 2), optional
+        Which rows started again, with the symbol that joined the set, in the order in which it happened: the first sample
+        outside the set. The counts have the samples since the last restart.
+    """
+    final, times = design.restarted(restarts)
+    return _compute(counts, final, times, scaled=False)
+
+
+def forecast_bound(counts: Counts, design: Design) -> Calibrated:
+    """The error bound that counts would give if every law of the design had its quota, with the frequencies that they have now.
+
+    It is a forecast, for making designs, and no certificate. Laws that have no data yet count as unknown.
+    """
+    return _compute(counts, design, np.zeros(len(design.step), np.int64), scaled=True)
+
+
+def order_rank(draws: int, level: float, failure: float) -> int:
+    """The smallest r with P(Bin(draws, 1 - level) >= r) <= failure; draws + 1 if there is none.
+
+    With at least the probability 1 - failure, the r-th smallest of that many independent draws is then at least the (1 - level)
+    quantile of their law.
+    """
+    total, ratio = 0.0, log1p(-level) - log(level)
+    term = draws * log1p(-level)  # log P(Bin = r), from r = draws downwards
+    for r in range(draws, -1, -1):
+        total += float(np.exp(term))
+        if total * (1 + 1e-9) > failure:
+            return r + 1
+        term += log(r / (draws - r + 1)) - ratio if r else 0.0
+    return 0
+
+
+def deviance_limit(k: int, tail: float) -> float:
+    """A number that the deviance of a law on k outcomes exceeds with probability at most `tail`, whatever the sample size.
+
+    A deviance is at most a sum of k - 1 terms log 2 + Exp(1) (`docs/theory.md`, 13); rounded up.
+    """
+    n = k - 1
+    if n == 0:
+        return 0.0
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n)))])
+
+    def log_tail(x: float) -> float:
+        terms = np.arange(n) * log(x) - factorials
+        most = float(terms.max())
+        return most + log(float(np.exp(terms - most).sum())) - x
+
+    low, high = 0.0, 1.0 - log(tail)
+    while log_tail(high) > log(tail):
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if log_tail(middle) > log(tail) else (low, middle)
+    return (n * log(2.0) + high) * (1 + 1e-11)
+
+
+def brackets(limit: float) -> np.ndarray:
+    """The ends of the brackets of the lattice shifts; the last one is at least `limit`, beyond which nothing is simulated."""
+    ends = [x for x in BRACKETS if x < limit]
+    while not ends or ends[-1] < limit:
+        ends.append(next((x for x in BRACKETS if x >= limit), 1.5 * max(BRACKETS[-1], ends[-1] if ends else 0.0)))
+    return np.array(ends)
+
+
+class Problem(NamedTuple):
+    """What the kernels are given. Row 0 is the law of the initial state; the other rows are those of known and usable states."""
+
+    model: Model
+    row: np.ndarray  # (R,) the row of the design, -1 if there is none
+    seen: np.ndarray  # (E,) the count of each edge
+    m: np.ndarray  # (R,) the samples of each row
+    incomplete: np.ndarray  # (R,) whether a row is calibrated and its set may miss something
+    calibrated: np.ndarray  # the calibrated rows without samples outside their sets
+    union: np.ndarray  # the rows that a union bound covers
+    node: np.ndarray  # (R,) the node of each row
+    violated: np.ndarray  # (M,) whether a row of the design has samples outside its set
+
+
+def _compute(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool) -> Calibrated:
+    setting = counts.setting
+    problem = assemble(counts, design, restarts, scaled)
+    laws, charges = _laws(problem, design), _union(problem, design, setting)
+    values, quantile, multipliers = _simulate(problem.model, laws, charges, setting, design)
+    missing = _missing(problem, design, restarts)
+    w, w_start = weights(setting)
+    trivial = w_start or float(w[0])
+    # Every term is positive and at most `trivial`, so each rounding changes the result by at most 2^-53 of that.
+    widest = int(np.diff(problem.model.edges).max(initial=1))
+    rounding = 2 * (widest + 32) * (setting.horizon + 1) * 2.0**-53
+    value = min(trivial, (quantile + missing) * (1 + rounding) + rounding * trivial)
+    value = (value + error_of_first_reward(counts)) * (1 + 2.0**-50)
+    violated = int(np.count_nonzero(problem.violated))
+    return Calibrated(value, quantile, missing, float(np.mean(values)), violated, design.rank, multipliers)
+
+
+def _check_marks(counts: Counts, design: Design) -> None:
+    """Raises if a law of the design need not be estimated, by what was declared."""
+    known = counts.table.known
+    if len(known):
+        refuse_known(design, (known[design.state * counts.setting.n_actions + design.action] & MARKS != 0) & (design.step >= 0))
+
+
+def refuse_known(design: Design, known: np.ndarray) -> None:
+    """Raises if there is a known row."""
+    if known.any():
+        raise ValueError(
+            f"the design has {design.name(int(known.argmax()))}, which is known to be absorbing or illegal: leave it out."
+        )
+
+
+def _samples(
+    counts: Counts, design: Design, restarts: np.ndarray, scaled: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The edges of the rows of a design: row, outcome and count of each, by row; samples and whether it is violated by row.
+
+    The edges of a calibrated row that is not violated are its set, in order; those of other rows are what was seen.
+    """
+    setting, M = counts.setting, len(design.step)
+    S, A = setting.n_outcomes, setting.n_actions
+    columns = counts.columns()
+    keys = np.where(design.step < 0, -1, (design.step * S + design.state) * A + design.action)
+    found = np.where(columns["h"] < 0, -1, (columns["h"] * S + columns["s"]) * A + columns["a"])
+    row = lookup(keys, np.arange(M), found, -1)
+    row, symbol, seen = row[row >= 0], columns["next"][row >= 0], columns["count"][row >= 0].astype(float)
+    n = np.bincount(row, seen, M)
+    m = design.quota.astype(float)
+    if scaled:
+        seen, m = seen * (m / np.maximum(n, 1.0))[row], np.where(n > 0, m, 0.0)
+    elif (n != m).any():
+        i = int((n != m).argmax())
+        raise ValueError(
+            f"{design.name(i)} has {int(n[i]):,} counted samples, and its quota is {design.quota[i]:,}: nothing is certified "
+            "unless every law of the design has exactly its quota."
+        )
+    owner = design.row_of_symbol
+    inside = np.isin(row * S + symbol, owner * S + design.symbols)
+    violated = np.zeros(M, bool)
+    violated[row[~inside]] = True
+    violated &= design.size > 0
+    early = violated & (restarts < design.max_restarts)
+    if early.any() and not scaled:
+        i = int(early.argmax())
+        raise ValueError(
+            f"{design.name(i)} has a sample outside its set after {restarts[i]} of {design.max_restarts} restarts: it has to "
+            "start again before anything is certified."
+        )
+    clean = (design.size > 0) & ~violated & (m > 0)
+    listed, other = clean[owner], ~clean[row]
+    in_set = lookup(row * S + symbol, seen, owner[listed] * S + design.symbols[listed], 0.0)
+    rows = np.concatenate([owner[listed], row[other]])
+    order = np.argsort(rows, kind="stable")
+    symbols, seen = np.concatenate([design.symbols[listed], symbol[other]]), np.concatenate([in_set, seen[other]])
+    return rows[order], symbols[order], seen[order], m, violated
+
+
+def lookup(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray, missing: Any) -> np.ndarray:
+    """The values of the wanted keys, which are unique; `missing` where there is no such key."""
+    if not len(keys):
+        return np.full(len(wanted), missing)
+    order = np.argsort(keys)
+    place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    return np.where(keys[place] == wanted, values[place], missing)
+
+
+def assemble(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool = False) -> Problem:
+    """The arrays of the kernels. States some of whose actions have no row, and are not known, appear only as unknown ones.
+
+    `restarts` (M,) says how often each row started again. With `scaled`, counts are rescaled to the quotas.
+    """
+    design.check(counts.setting)
+    _check_marks(counts, design)
+    row, symbol, seen, m, violated = _samples(counts, design, restarts, scaled)
+    setting, A, S = counts.setting, counts.setting.n_actions, counts.setting.n_outcomes
+    w, w_start = weights(setting)
+    T = np.count_nonzero(w)
+    layers = 1 if setting.stationary else T
+    known = counts.table.known.reshape(-1, A)
+    used = np.flatnonzero((design.step >= 0) & (design.step < layers) & (m > 0))
+    place = design.step[used] * S + design.state[used]
+    nodes, many = np.unique(place, return_counts=True)
+    free = np.full(len(nodes), A) if not len(known) else np.count_nonzero(known[nodes % S] & MARKS == 0, axis=1)
+    nodes = nodes[many == free]
+    used = used[np.isin(place, nodes)]
+    used = used[np.lexsort((design.action[used], design.state[used], design.step[used]))]
+    start = np.flatnonzero((design.step == -1) & (m > 0))
+    chosen = np.concatenate([start if len(start) else [-1], used]).astype(np.int64)  # row 0 is that of the start
+
+    size = np.bincount(row, minlength=len(m))
+    begin = np.concatenate([[0], np.cumsum(size)])
+    width = np.where(chosen >= 0, size[chosen], 0)
+    edges = np.concatenate([[0], np.cumsum(width)])
+    edge = np.arange(edges[-1]) + np.repeat(begin[chosen] - edges[:-1], width)
+    step = np.where(chosen >= 0, design.step[chosen], -1)
+    stays = np.zeros(S, bool)
+    stays[counts.stays()] = True
+    first = np.searchsorted(nodes, np.arange(layers + 1) * S)  # the first node of each layer
+
+    def slots(layer: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Where the values of states are in the plane of a step."""
+        slot = lookup(nodes, kernels.calibrated.FIRST + np.arange(len(nodes)) - first[nodes // S], layer * S + states, -1)
+        slot = np.where(slot >= 0, slot, kernels.calibrated.UNKNOWN)
+        return np.where(stays[states] | (layer >= layers), kernels.calibrated.ABSORBING, slot).astype(np.uint32)
+
+    ahead = np.repeat(step + 1, width) * (not setting.stationary)
+    planes = (2 + np.diff(first)) if not setting.stationary else np.full(T, 2 + len(nodes))
+    tail = 2 + (len(nodes) if setting.stationary else 0)
+    starts, start_p = setting.starts
+    model = kernels.calibrated.Model(
+        w=w[:T],
+        w_start=w_start,
+        plane=np.concatenate([[0], np.cumsum(planes), [planes.sum() + tail]]).astype(np.int64),
+        nodes=first.astype(np.int64),
+        rows=np.concatenate([[1], 1 + np.searchsorted(design.step[used] * S + design.state[used], nodes, "right")]).astype(
+            np.int64
+        ),
+        edges=edges.astype(np.int64),
+        slot=slots(ahead, symbol[edge]),
+        p=seen[edge] / np.repeat(np.where(chosen >= 0, m[chosen], 1.0), width),
+        start_slot=slots(np.zeros(len(starts), np.int64), starts),
+        start_p=start_p,
+    )
+    calibrated = (chosen >= 0) & (design.size[chosen] > 0) & ~violated[chosen]
+    return Problem(
+        model,
+        chosen,
+        seen[edge],
+        np.where(chosen >= 0, m[chosen], 1.0),
+        calibrated & (design.size[chosen] < np.where(step < 0, setting.n_states, S)),
+        np.flatnonzero(calibrated),
+        np.flatnonzero((chosen >= 0) & ~calibrated),
+        np.concatenate([[0], np.searchsorted(nodes, design.step[used] * S + design.state[used])]).astype(np.int64),
+        violated,
+    )
+
+
+def weights(setting: Setting) -> tuple[np.ndarray, float]:
+    """What an error of a law can cost: at each step, (H,), and at the start, 0 if its law is known; as in `TightBound`."""
+    H = setting.horizon
+    discounts = setting.discount ** np.arange(H)
+    w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
+    return w, float(setting.sigma[-1]) if setting.estimates_start else 0.0
+
+
+def _laws(problem: Problem, design: Design) -> Laws:
+    """The laws that dominate the deviances of the calibrated rows."""
+    rows, tail = problem.calibrated, design.shares.deviance / max(1, int(np.count_nonzero(design.size)))
+    size = np.diff(problem.model.edges)[rows]
+    limits = {int(k): deviance_limit(int(k), tail) for k in np.unique(size)}
+    limit = np.array([limits[int(k)] for k in size])
+    ends = brackets(float(limit.max(initial=1.0)))
+    stages = np.concatenate([[0], np.cumsum(size - 1)]).astype(np.int64)
+    laws = kernels.calibrated.Laws(
+        row=rows,
+        m=problem.m[rows],
+        limit=limit,
+        tau=np.zeros(len(rows)),
+        stages=stages,
+        shift=np.zeros((int(stages[-1]), len(ends))),
+        bracket=ends,
+    )
+    kernels.calibrated.all_laws(problem.model.edges, problem.seen, laws)
+    return laws
+
+
+def _union(problem: Problem, design: Design, setting: Setting) -> Charges:
+    """The charges of the rows that a union bound covers."""
+    R = len(problem.m)
+    charges = kernels.calibrated.Charges(np.zeros(R), np.zeros(R), np.zeros(R))
+    log_laws = log(len(design.step) / design.shares.union) if design.shares.union else inf
+    kernels.calibrated.union_charges(
+        problem.model.edges, problem.seen, problem.m, problem.union, setting.n_outcomes, log_laws, charges
+    )
+    return charges
+
+
+def _missing(problem: Problem, design: Design, restarts: np.ndarray) -> float:
+    """The largest expected cost of mass outside the sets: what all rows may miss, at the price of the row where it costs most."""
+    support = design.shares.support
+    outside = -fsum((restarts + problem.violated) * np.log1p(-design.budget))
+    price = problem.incomplete / (design.budget[problem.row] * problem.m)
+    bounds = np.zeros(len(price))
+    kernels.calibrated.reach_bounds(problem.model, bounds)
+    order = np.argsort(-price * bounds, kind="stable")
+    most = float(kernels.calibrated.most_missed(problem.model, price, bounds, order, problem.node))
+    return (outside - log(support) if support else inf) * most if most > 0.0 else 0.0
+
+
+def _simulate(
+    model: Model, laws: Laws, charges: Charges, setting: Setting, design: Design
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Simulated values of the functional, (J,), the order statistic, and the multipliers that were tuned.
+
+    Any multipliers are valid in any draw. All draws begin with those that fit the average draw. The draws above the order
+    statistic decide it: they get better ones, until no draw above it is left without.
+    """
+    J, rank = design.draws, design.rank
+    discounts = setting.discount ** np.arange(setting.horizon)
+    typical = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
+    kernels.calibrated.mean_charges(design.seed, np.arange(J, J + TYPICAL), laws, typical)
+    _, multipliers = kernels.calibrated.search(model, typical, discounts, setting.arrival_rewards, *SEARCH)
+
+    def part(numbers: np.ndarray, steps: int) -> np.ndarray:
+        own = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
+        out = np.zeros(len(numbers))
+        kernels.calibrated.simulate(
+            model, laws, own, discounts, setting.arrival_rewards, multipliers, design.seed, numbers, steps, out
+        )
+        return out
+
+    with ThreadPoolExecutor(threads()) as pool:
+
+        def all_of(numbers: np.ndarray, steps: int) -> np.ndarray:
+            chunks = [numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK)]
+            return np.concatenate(list(pool.map(part, chunks, [steps] * len(chunks))))
+
+        values = all_of(np.arange(J), ROUGH)
+        best, rough = values.copy(), np.ones(J, bool)
+        while True:
+            deciding = np.argsort(best, kind="stable")[rank - 1 :]
+            deciding = deciding[rough[deciding]]
+            if not len(deciding):
+                return values, float(np.sort(best)[rank - 1]), multipliers
+            best[deciding], rough[deciding] = all_of(deciding, REFINED), False
+
+
+def threads() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def frozen(values: Any, name: str, kind: Any) -> np.ndarray:
+    """A column of a design as an array that cannot be changed. Raises if it does not hold numbers of that kind."""
+    array = np.asarray(values)
+    if array.size == 0 and array.ndim == 1:
+        array = array.astype(kind)
+    if array.ndim != 1 or array.dtype.kind not in ("iu" if kind is np.int64 else "iuf"):
+        what = "whole numbers" if kind is np.int64 else "numbers"
+        raise ValueError(f"{name} of the design has to be a list of {what}.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{name} of the design has an entry that is not a finite number.")
+    if array.dtype == np.uint64 and len(array) and array.max() >= 2**63:
+        raise ValueError(f"{name} of the design has an entry that is too large: {array.max()}.")
+    array = np.array(array, kind)
+    array.flags.writeable = False
+    return array
+
+
+def outlier(values: np.ndarray) -> float:
+    """The entry that is furthest from one half."""
+    return float(values[np.abs(values - 0.5).argmax()])
