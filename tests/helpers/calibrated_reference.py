@@ -140,7 +140,7 @@ class Reference:
             charge = min(kappa * c if c > 0 else 0.0, self.w[h] * g)
             return min(self.w[h], charge + tilted(values, self.p(law), t))
 
-        V = {s: 0.0 for s in range(self.setting.n_outcomes)}
+        V = dict.fromkeys(range(self.setting.n_outcomes), 0.0)
         for h in range(H - 1, -1, -1):
             before, V = V, {}
             for s in range(self.setting.n_outcomes):
@@ -162,7 +162,7 @@ class Reference:
         """The largest expected weight of a row over policies, up to the first state that is unknown."""
         if target == START:
             return self.w[-1]
-        V = {s: 0.0 for s in range(self.setting.n_outcomes)}
+        V = dict.fromkeys(range(self.setting.n_outcomes), 0.0)
         for h in range(self.setting.horizon - 1, -1, -1):
             before, V = V, {}
             for s in range(self.setting.n_outcomes):

@@ -26,7 +26,7 @@ import numpy as np
 from .. import kernels
 from ..data.counts import LARGEST_COUNT, Counts
 from ..setting import Setting, nearest, probability, real_number, shown, whole_number
-from .bounds import SEARCH, error_of_first_reward
+from .bounds import error_of_first_reward
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 MARKS = 3  # kernels.table.STAYS | ILLEGAL: nothing has to be estimated
 BRACKETS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0)  # of the lattice shifts; more follow until the largest limit
 TYPICAL = 64  # draws whose average charges the multipliers are tuned to
-ROUGH, REFINED = 2, 8  # steps of improvement of the multipliers: for every draw, and for those that decide the order statistic
+COARSE = 20  # how many scales of multipliers are tried for the average draw, each half the previous one
+# How multipliers are found in a draw: multiples of those for the average draw, and how far each step goes that improves the best
+# of them. Steps get shorter, as the worst policy can jump to and fro. 0 means charges by total variation alone.
+ROUGH = ((1.0,), (0.5, 0.5))  # in every draw ...
+REFINED = ((0.0, 0.25, 0.5, 1.0), (0.6, 0.53, 0.46, 0.39, 0.31, 0.24, 0.17, 0.1))  # ... and where it decides the result
 CHUNK = 64  # draws that a thread computes before it asks for more
 WHOLE = ("step", "state", "action", "quota", "first", "symbols")
 NUMBERS = ("draws", "seed", "max_restarts")
@@ -622,21 +626,20 @@ def _simulate(
     discounts = setting.discount ** np.arange(setting.horizon)
     typical = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
     kernels.calibrated.mean_charges(design.seed, np.arange(J, J + TYPICAL), laws, typical)
-    _, multipliers = kernels.calibrated.search(model, typical, discounts, setting.arrival_rewards, *SEARCH)
+    _, multipliers = kernels.calibrated.search(model, typical, discounts, setting.arrival_rewards, COARSE, np.array(REFINED[1]))
 
-    def part(numbers: np.ndarray, steps: int) -> np.ndarray:
+    def part(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
         own = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
         out = np.zeros(len(numbers))
-        kernels.calibrated.simulate(
-            model, laws, own, discounts, setting.arrival_rewards, multipliers, design.seed, numbers, steps, out
-        )
+        about = discounts, setting.arrival_rewards, multipliers, *map(np.array, how), design.seed, numbers
+        kernels.calibrated.simulate(model, laws, own, *about, out)
         return out
 
     with ThreadPoolExecutor(threads()) as pool:
 
-        def all_of(numbers: np.ndarray, steps: int) -> np.ndarray:
+        def all_of(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
             chunks = [numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK)]
-            return np.concatenate(list(pool.map(part, chunks, [steps] * len(chunks))))
+            return np.concatenate(list(pool.map(part, chunks, [how] * len(chunks))))
 
         values = all_of(np.arange(J), ROUGH)
         best, rough = values.copy(), np.ones(J, bool)

@@ -322,20 +322,20 @@ def value(model, charges, lam, discounts, arrival, kappa, V, weight):
 
 @loop
 def improve(model, charges, lam, discounts, arrival, steps, smallest, trial, kappa, kappa_start, V, weight, mass, G):
-    """The smallest phi of some steps towards lambda_j^2 = G_{<j} / 2, half-way each, in logarithms; lam gets its multipliers.
+    """The smallest phi of some steps towards lambda_j^2 = G_{<j} / 2; lam gets its multipliers.
 
-    V, kappa and kappa_start are those of lam.
+    Each step goes a given share of the way, in logarithms. V, kappa and kappa_start are those of lam.
     """
     for j in range(len(lam)):
         trial[j] = lam[j]
-    for _ in range(steps):
+    for share in steps:
         forward(model, charges, kappa, kappa_start, V, weight, mass, G)
         before = G[0]
         for j in range(len(lam)):
             if arrival:
                 before += G[j + 1]
             if trial[j] > 0.0:
-                trial[j] = max(1e-12, sqrt(trial[j] * sqrt(0.5 * before)))
+                trial[j] = max(1e-12, trial[j] ** (1.0 - share) * (0.5 * before) ** (0.5 * share))
             if not arrival:
                 before += G[j + 1]
         phi, kappa_start = value(model, charges, trial, discounts, arrival, kappa, V, weight)
@@ -405,8 +405,8 @@ def mean_charges(seed, numbers, laws, charges):
 
 
 @threaded
-def simulate(model, laws, charges, discounts, arrival, multipliers, seed, numbers, steps, out):
-    """Writes phi of the given draws: with given multipliers, and with `steps` steps of improvement in each draw.
+def simulate(model, laws, charges, discounts, arrival, multipliers, scales, steps, seed, numbers, out):
+    """Writes phi of the given draws: with multiples of the given multipliers, the best of which `steps` improve.
 
     Only the charges of union rows are read; those of calibrated rows are overwritten.
     """
@@ -416,12 +416,20 @@ def simulate(model, laws, charges, discounts, arrival, multipliers, seed, number
     clear(model, V)
     for i in range(len(numbers)):
         draw(seed, numbers[i], laws, charges)
-        for j in range(H):
-            lam[j] = multipliers[j]
-        phi, kappa_start = value(model, charges, lam, discounts, arrival, kappa, V, weight)
-        if steps > 0 and lam[H - 1] > 0.0:
-            phi = improve(model, charges, lam, discounts, arrival, steps, phi, trial, kappa, kappa_start, V, weight, mass, G)
-        out[i] = phi
+        smallest, best, phi, kappa_start = inf, 1.0, inf, inf
+        for scale in scales:
+            for j in range(H):
+                lam[j] = scale * multipliers[j]
+            phi, kappa_start = value(model, charges, lam, discounts, arrival, kappa, V, weight)
+            if phi < smallest:
+                smallest, best = phi, scale
+        if len(steps) > 0 and best * multipliers[H - 1] > 0.0:
+            if best != scales[-1]:
+                for j in range(H):
+                    lam[j] = best * multipliers[j]
+                phi, kappa_start = value(model, charges, lam, discounts, arrival, kappa, V, weight)
+            smallest = improve(model, charges, lam, discounts, arrival, steps, phi, trial, kappa, kappa_start, V, weight, mass, G)
+        out[i] = smallest
 
 
 @threaded
