@@ -39,7 +39,7 @@ TYPICAL = 64  # draws whose average charges the multipliers are tuned to
 COARSE = 20  # how many scales of multipliers are tried for the average draw, each half the previous one
 # How multipliers are found in a draw: multiples of those for the average draw, and how far each step goes that improves the best
 # of them. Steps get shorter, as the worst policy can jump to and fro. 0 means charges by total variation alone.
-ROUGH = ((1.0,), (0.5, 0.5))  # in every draw ...
+ROUGH = ((1.0,), (0.5,))  # in every draw ...
 REFINED = ((0.0, 0.25, 0.5, 1.0), (0.6, 0.53, 0.46, 0.39, 0.31, 0.24, 0.17, 0.1))  # ... and where it decides the result
 CHUNK = 64  # draws that a thread computes before it asks for more
 WHOLE = ("step", "state", "action", "quota", "first", "symbols")
@@ -396,12 +396,12 @@ class Problem(NamedTuple):
 
     model: Model
     row: np.ndarray  # (R,) the row of the design, -1 if there is none
+    node: np.ndarray  # (R,) the node of each row
     seen: np.ndarray  # (E,) the count of each edge
     m: np.ndarray  # (R,) the samples of each row
-    incomplete: np.ndarray  # (R,) whether a row is calibrated and its set may miss something
     calibrated: np.ndarray  # the calibrated rows without samples outside their sets
     union: np.ndarray  # the rows that a union bound covers
-    node: np.ndarray  # (R,) the node of each row
+    incomplete: np.ndarray  # (R,) whether a row is calibrated and its set may miss something
     violated: np.ndarray  # (M,) whether a row of the design has samples outside its set
 
 
@@ -499,67 +499,94 @@ def assemble(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool 
     design.check(counts.setting)
     _check_marks(counts, design)
     row, symbol, seen, m, violated = _samples(counts, design, restarts, scaled)
-    setting, A, S = counts.setting, counts.setting.n_actions, counts.setting.n_outcomes
+    setting, S = counts.setting, counts.setting.n_outcomes
     w, w_start = weights(setting)
-    T = np.count_nonzero(w)
-    layers = 1 if setting.stationary else T
-    known = counts.table.known.reshape(-1, A)
-    used = np.flatnonzero((design.step >= 0) & (design.step < layers) & (m > 0))
-    place = design.step[used] * S + design.state[used]
-    nodes, many = np.unique(place, return_counts=True)
-    free = np.full(len(nodes), A) if not len(known) else np.count_nonzero(known[nodes % S] & MARKS == 0, axis=1)
-    nodes = nodes[many == free]
-    used = used[np.isin(place, nodes)]
-    used = used[np.lexsort((design.action[used], design.state[used], design.step[used]))]
-    start = np.flatnonzero((design.step == -1) & (m > 0))
-    chosen = np.concatenate([start if len(start) else [-1], used]).astype(np.int64)  # row 0 is that of the start
+    T = int(np.count_nonzero(w))
+    by_step = not setting.stationary
+    starts, start_p = setting.starts
+    place = np.where(design.step < 0, -1, design.step * S + design.state)  # of rows: where they are used ...
+    ahead = (design.step[row] + 1) * by_step * S + symbol  # ... and of edges: where they lead
+    first_places = starts if len(starts) else symbol[design.step[row] == -1]
+    nodes, depth = _usable(
+        counts, np.where(design.step < T if by_step else T > 0, place, -1)[m > 0], place[row], ahead, first_places, T
+    )
 
+    node = lookup(nodes, np.arange(len(nodes)), place, -1)
+    used = np.flatnonzero((node >= 0) & (m > 0))
+    used = used[np.lexsort((design.action[used], node[used]))]
+    start = np.flatnonzero((design.step == -1) & (m > 0))
+    chosen = np.concatenate([start if len(start) else [-1], used]).astype(np.int64)
+    there = chosen >= 0
     size = np.bincount(row, minlength=len(m))
-    begin = np.concatenate([[0], np.cumsum(size)])
-    width = np.where(chosen >= 0, size[chosen], 0)
+    width = np.where(there, size[chosen], 0)
     edges = np.concatenate([[0], np.cumsum(width)])
-    edge = np.arange(edges[-1]) + np.repeat(begin[chosen] - edges[:-1], width)
-    step = np.where(chosen >= 0, design.step[chosen], -1)
+    edge = np.arange(edges[-1]) + np.repeat((np.cumsum(size) - size)[chosen] - edges[:-1], width)
+
+    layer = np.searchsorted(depth, np.arange(T + 1)) if by_step else np.array([0, len(nodes)])
+    number = np.arange(len(nodes)) - (layer[depth] if by_step else 0)
     stays = np.zeros(S, bool)
     stays[counts.stays()] = True
-    first = np.searchsorted(nodes, np.arange(layers + 1) * S)  # the first node of each layer
 
-    def slots(layer: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Where the values of states are in the plane of a step."""
-        slot = lookup(nodes, kernels.calibrated.FIRST + np.arange(len(nodes)) - first[nodes // S], layer * S + states, -1)
-        slot = np.where(slot >= 0, slot, kernels.calibrated.UNKNOWN)
-        return np.where(stays[states] | (layer >= layers), kernels.calibrated.ABSORBING, slot).astype(np.uint32)
+    def slots(places: np.ndarray) -> np.ndarray:
+        """Where the values of places are in the plane of their step."""
+        slot = lookup(nodes, kernels.calibrated.FIRST + number, places, kernels.calibrated.UNKNOWN)
+        known = stays[places % S] | (places >= T * S if by_step else False)  # after the last step, nothing costs anything
+        return np.where(known, kernels.calibrated.ABSORBING, slot).astype(np.uint32)
 
-    ahead = np.repeat(step + 1, width) * (not setting.stationary)
-    planes = (2 + np.diff(first)) if not setting.stationary else np.full(T, 2 + len(nodes))
-    tail = 2 + (len(nodes) if setting.stationary else 0)
-    starts, start_p = setting.starts
+    planes = [*(2 + np.diff(layer)), 2] if by_step else [2 + len(nodes)] * (T + 1)
     model = kernels.calibrated.Model(
         w=w[:T],
         w_start=w_start,
-        plane=np.concatenate([[0], np.cumsum(planes), [planes.sum() + tail]]).astype(np.int64),
-        nodes=first.astype(np.int64),
-        rows=np.concatenate([[1], 1 + np.searchsorted(design.step[used] * S + design.state[used], nodes, "right")]).astype(
-            np.int64
-        ),
+        plane=np.cumsum([0, *planes]).astype(np.int64),
+        nodes=layer.astype(np.int64),
+        ends=np.searchsorted(depth, np.arange(T), "right").astype(np.int64),
+        rows=np.cumsum([1, *np.bincount(node[used], minlength=len(nodes))]).astype(np.int64),
         edges=edges.astype(np.int64),
-        slot=slots(ahead, symbol[edge]),
-        p=seen[edge] / np.repeat(np.where(chosen >= 0, m[chosen], 1.0), width),
-        start_slot=slots(np.zeros(len(starts), np.int64), starts),
+        slot=slots(ahead[edge]),
+        p=seen[edge] / np.repeat(np.where(there, m[chosen], 1.0), width),
+        start_slot=slots(starts),
         start_p=start_p,
     )
-    calibrated = (chosen >= 0) & (design.size[chosen] > 0) & ~violated[chosen]
+    calibrated = there & (design.size[chosen] > 0) & ~violated[chosen]
+    possible = np.where(design.step[chosen] < 0, setting.n_states, S)
     return Problem(
         model,
-        chosen,
-        seen[edge],
-        np.where(chosen >= 0, m[chosen], 1.0),
-        calibrated & (design.size[chosen] < np.where(step < 0, setting.n_states, S)),
-        np.flatnonzero(calibrated),
-        np.flatnonzero((chosen >= 0) & ~calibrated),
-        np.concatenate([[0], np.searchsorted(nodes, design.step[used] * S + design.state[used])]).astype(np.int64),
-        violated,
+        row=chosen,
+        node=np.where(there, node[chosen], 0),
+        seen=seen[edge],
+        m=np.where(there, m[chosen], 1.0),
+        calibrated=np.flatnonzero(calibrated),
+        union=np.flatnonzero(there & ~calibrated),
+        incomplete=calibrated & (design.size[chosen] < possible),
+        violated=violated,
     )
+
+
+def _usable(
+    counts: Counts, owned: np.ndarray, source: np.ndarray, target: np.ndarray, starts: np.ndarray, T: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The places that can be reached before step T and all of whose actions have rows or are known, with the steps until then.
+
+    A place is a state, plus S times the step if laws depend on it. `owned` has the place of each row, negative if it has none;
+    edges lead from `source` to `target`. The result is in the order of the steps.
+    """
+    known = counts.table.known.reshape(-1, counts.setting.n_actions)
+    places, many = np.unique(owned[owned >= 0], return_counts=True)
+    needed = counts.setting.n_actions
+    if len(known):
+        needed = np.count_nonzero(known[places % counts.setting.n_outcomes] & MARKS == 0, axis=1)
+    places = places[many == needed]
+    number = np.arange(len(places))
+    tail, head = lookup(places, number, source, -1), lookup(places, number, target, -1)
+    tail, head = tail[(tail >= 0) & (head >= 0)], head[(tail >= 0) & (head >= 0)]
+    depth = np.full(len(places), T)
+    reached = lookup(places, number, starts, -1)
+    depth[reached[reached >= 0]] = 0
+    for h in range(T - 1):
+        new = head[depth[tail] == h]
+        depth[new] = np.minimum(depth[new], h + 1)
+    order = np.argsort(depth, kind="stable")[: np.count_nonzero(depth < T)]
+    return places[order], depth[order]
 
 
 def weights(setting: Setting) -> tuple[np.ndarray, float]:

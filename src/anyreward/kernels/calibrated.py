@@ -38,6 +38,7 @@ class Model(NamedTuple):
     w_start: float  # the same for the estimated distribution of the initial state; 0 if it is known
     plane: np.ndarray  # (T + 2,) int64: where the values of each step begin, and the end; those of step T are 0
     nodes: np.ndarray  # (L + 1,) int64: the first node of each layer. Node i of a layer has slot FIRST + i
+    ends: np.ndarray  # (T,) int64: the end of those nodes of a layer that can be reached at a step
     rows: np.ndarray  # (N + 1,) int64: the first row of each node. Row 0 is the distribution of the initial state
     edges: np.ndarray  # (R + 1,) int64: the first edge of each row
     slot: np.ndarray  # (E,) uint32: where an edge leads, in the plane of the next step
@@ -207,15 +208,15 @@ def tilt(slot, p, V, base, begin, end, t, weight):
 
     Mass t moves to the largest value, from the smallest values first.
     """
-    top = 0
-    for k in range(end - begin):
+    base, begin, size, top = np.uint64(base), np.uint64(begin), np.uint64(end) - np.uint64(begin), np.uint64(0)
+    for k in range(size):
         weight[k] = p[begin + k]
         if V[base + slot[begin + k]] > V[base + slot[begin + top]]:
             top = k
     most, left = V[base + slot[begin + top]], t
     while left > 0.0:
         low = top
-        for k in range(end - begin):
+        for k in range(size):
             if weight[k] > 0.0 and V[base + slot[begin + k]] < V[base + slot[begin + low]]:
                 low = k
         if V[base + slot[begin + low]] >= most:
@@ -225,7 +226,7 @@ def tilt(slot, p, V, base, begin, end, t, weight):
         weight[top] += moved
         left -= moved
     total = 0.0
-    for k in range(end - begin):
+    for k in range(size):
         total += weight[k] * V[base + slot[begin + k]]
     return min(total, most)
 
@@ -233,10 +234,10 @@ def tilt(slot, p, V, base, begin, end, t, weight):
 @inlined
 def row_value(edges, slot, p, c, g, t, kappa, w, V, base, row, weight):
     """The cost of a row at a step: its charge, and the largest expected cost of what follows, or w."""
-    begin, end = edges[row], edges[row + 1]
+    begin, end, base = np.uint64(edges[row]), np.uint64(edges[row + 1]), np.uint64(base)
     mean, most, least, rare = 0.0, -1.0, inf, 1.0
     for e in range(begin, end):
-        v = V[base + slot[e]]
+        v = V[base + np.uint64(slot[e])]
         mean += p[e] * v
         if v < least:
             least, rare = v, p[e]
@@ -250,12 +251,12 @@ def row_value(edges, slot, p, c, g, t, kappa, w, V, base, row, weight):
 @loop
 def backward(model, charges, kappa, kappa_start, V, weight):
     """Writes the values of every step, and returns W at the start."""
-    w, w_start, plane, nodes, rows, edges, slot, p, start_slot, start_p = model
+    w, w_start, plane, nodes, ends, rows, edges, slot, p, start_slot, start_p = model
     c, g, t = charges
     for h in range(len(w) - 1, -1, -1):
         layer = min(h, len(nodes) - 2)
         base, first = plane[h] + FIRST - nodes[layer], plane[h + 1]
-        for node in range(nodes[layer], nodes[layer + 1]):
+        for node in range(nodes[layer], ends[h]):
             top = 0.0
             for row in range(rows[node], rows[node + 1]):
                 top = max(top, row_value(edges, slot, p, c, g, t, kappa[h], w[h], V, first, row, weight))
@@ -273,7 +274,7 @@ def backward(model, charges, kappa, kappa_start, V, weight):
 @loop
 def forward(model, charges, kappa, kappa_start, V, weight, mass, G):
     """The expected KL charges of the worst policy in the worst model: G[0] at the start, G[h+1] at step h."""
-    w, w_start, plane, nodes, rows, edges, slot, p, start_slot, start_p = model
+    w, w_start, plane, nodes, ends, rows, edges, slot, p, start_slot, start_p = model
     c, g, t = charges
     G[:] = 0.0
     mass[:] = 0.0
@@ -288,7 +289,7 @@ def forward(model, charges, kappa, kappa_start, V, weight, mass, G):
     for h in range(len(w)):
         layer = min(h, len(nodes) - 2)
         base, first = plane[h] + FIRST - nodes[layer], plane[h + 1]
-        for node in range(nodes[layer], nodes[layer + 1]):
+        for node in range(nodes[layer], ends[h]):
             here = mass[base + node]
             if here <= 0.0:
                 continue
@@ -438,7 +439,7 @@ def reach_bounds(model, out):
 
     One pass: a state is reached at most as often as all states before it, each with its best action for this.
     """
-    w, w_start, plane, nodes, rows, edges, slot, p, start_slot, start_p = model
+    w, w_start, plane, nodes, ends, rows, edges, slot, p, start_slot, start_p = model
     mass, peak = np.zeros(plane[-1]), np.zeros(plane[-1])
     out[:] = 0.0
     for k in range(len(start_slot)):
@@ -450,7 +451,7 @@ def reach_bounds(model, out):
     for h in range(len(w)):
         layer = min(h, len(nodes) - 2)
         base, first = plane[h] + FIRST - nodes[layer], plane[h + 1]
-        for node in range(nodes[layer], nodes[layer + 1]):
+        for node in range(nodes[layer], ends[h]):
             here = min(1.0, mass[base + node])
             if here <= 0.0:
                 continue
@@ -467,7 +468,7 @@ def reach_bounds(model, out):
 @loop
 def largest_weight(model, target, node, V):
     """The largest expected weight of one row over policies: backward induction with the reward w_h for playing it."""
-    w, w_start, plane, nodes, rows, edges, slot, p, start_slot, start_p = model
+    w, w_start, plane, nodes, ends, rows, edges, slot, p, start_slot, start_p = model
     if target == 0:
         return w_start
     V[:] = 0.0
@@ -479,7 +480,7 @@ def largest_weight(model, target, node, V):
     for h in range(last, -1, -1):
         layer = min(h, len(nodes) - 2)
         base, first = plane[h] + FIRST - nodes[layer], plane[h + 1]
-        begin, end = (node, node + 1) if h == last else (nodes[layer], nodes[layer + 1])
+        begin, end = (node, node + 1) if h == last and not stationary else (nodes[layer], ends[h])
         for i in range(begin, end):
             top = 0.0
             for row in range(rows[i], rows[i + 1]):
