@@ -166,7 +166,7 @@ def test_laws_and_union_charges(options):
         assert all(one == pytest.approx(other, rel=1e-6) or one > other for one, other in zip(found, wanted, strict=True))
     # a union bound over the rows of the design is that of the tight certificate with another number of laws
     delta = SHARES.union * relevant_laws(setting) / len(design.step)
-    radii, tv = TightBound(transfer=False).radii(counts, delta) if delta < 1 else (None, None)
+    radii, tv = TightBound(transfer=False, joint=False).radii(counts, delta) if delta < 1 else (None, None)
     for row in problem.union if radii is not None else ():
         h, s, a = slow.laws[problem.row[row]]
         place = 0 if h < 0 else counts.table.node_of[h, s] * setting.n_actions + a
@@ -298,8 +298,10 @@ def test_more_samples_and_wider_sets():
     """A bound shrinks with the quotas, about like a square root, and grows with superfluous symbols."""
     counts, design = small_example(draws=1000)
     large = replace(design, quota=design.quota * 100)
-    assert forecast_bound(counts, design).value == calibrated_bound(counts, design).value
-    assert forecast_bound(counts, large).value == pytest.approx(calibrated_bound(counts, design).value / 10, rel=0.15)
+    forecast, value = forecast_bound(counts, design).value, calibrated_bound(counts, design).value
+    assert forecast == pytest.approx(value, rel=0.1)
+    assert forecast != value  # its random numbers are others, so that the seed of a design stays fresh
+    assert 0.07 * value < forecast_bound(counts, large).value < 0.1 * value  # mass outside the sets falls faster than the root
     wide = whole_design(counts, design.shares, {(0, 0, 0): [0]}, budget=0.95, draws=1000)
     assert calibrated_bound(counts, wide).quantile > calibrated_bound(counts, design).quantile
 

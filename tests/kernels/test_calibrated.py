@@ -111,7 +111,7 @@ def test_stages_of_rows(N):
 
 
 def test_the_normal_bound_of_binomial_tails():
-    """L4, after Zubkov and Serov: compared with exact tails, from both sides."""
+    """By Zubkov and Serov: compared with exact tails, from both sides."""
     rng = np.random.default_rng(0)
     for _ in range(300):
         m, q = int(np.exp(rng.uniform(1, 8))), float(rng.uniform(0.001, 0.999))

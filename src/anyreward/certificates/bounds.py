@@ -78,6 +78,14 @@ def rounded_up(value: float, counts: Counts) -> float:
     return value * (1 + 2 * (widest + 32) * (counts.setting.horizon + 1) * 2.0**-53)
 
 
+def weights(setting: Setting) -> tuple[np.ndarray, float]:
+    """What an error of a law can cost: the largest value after each step, (H,), and after the start, 0 if its law is known."""
+    H = setting.horizon
+    discounts = setting.discount ** np.arange(H)
+    w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
+    return w, float(setting.sigma[-1]) if setting.estimates_start else 0.0
+
+
 @dataclass(frozen=True)
 class PaperBound:
     """The paper's error bound at the start, E-bar, on the event of `certificates.thresholds`.
@@ -169,12 +177,9 @@ class TightBound:
     def details(self, counts: Counts, delta: float) -> TightBoundDetails:
         """The error bound together with the radii and multipliers that it was computed from."""
         setting, table = counts.setting, counts.table
-        H = setting.horizon
         radii, tv = self.radii(counts, delta)
         on_radii = self.radii_delta(setting, delta)
-        discounts = setting.discount ** np.arange(H)
-        w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
-        w_start = float(setting.sigma[-1]) if setting.estimates_start else 0.0
+        w, w_start = weights(setting)
         value, multipliers, u = kernels.trajectory.search(
             table,
             setting.n_actions,
@@ -182,7 +187,7 @@ class TightBound:
             tv,
             w,
             w_start,
-            discounts,
+            setting.discount ** np.arange(setting.horizon),
             setting.arrival_rewards,
             setting.planes,
             *(SEARCH if self.trajectory else (0, 0)),

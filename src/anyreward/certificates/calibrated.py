@@ -1,4 +1,4 @@
-"""The calibrated certificate: an error bound for data whose amounts were fixed beforehand (`docs/theory.md`, 13).
+"""The calibrated certificate: an error bound for data whose amounts were fixed beforehand (`docs/theory.md`, 14).
 
 A `Design` says, before the first sample is counted, how many samples each law gets and which successors are expected. When
 exactly these samples have been counted, the law of the worst error under every model that they allow can be simulated, and
@@ -26,7 +26,7 @@ import numpy as np
 from .. import kernels
 from ..data.counts import LARGEST_COUNT, Counts
 from ..setting import Setting, nearest, probability, real_number, shown, whole_number
-from .bounds import error_of_first_reward
+from .bounds import error_of_first_reward, weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -41,6 +41,7 @@ COARSE = 20  # how many scales of multipliers are tried for the average draw, ea
 # of them. Steps get shorter, as the worst policy can jump to and fro. 0 means charges by total variation alone.
 ROUGH = ((1.0,), (0.5,))  # in every draw ...
 REFINED = ((0.0, 0.25, 0.5, 1.0), (0.6, 0.53, 0.46, 0.39, 0.31, 0.24, 0.17, 0.1))  # ... and where it decides the result
+FORECAST = 2**40  # the number of the first draw of a forecast: certificates never use these
 CHUNK = 64  # draws that a thread computes before it asks for more
 WHOLE = ("step", "state", "action", "quota", "first", "symbols")
 NUMBERS = ("draws", "seed", "max_restarts")
@@ -338,7 +339,8 @@ def calibrated_bound(counts: Counts, design: Design, restarts: ArrayLike = ()) -
 def forecast_bound(counts: Counts, design: Design) -> Calibrated:
     """The error bound that counts would give if every law of the design had its quota, with the frequencies that they have now.
 
-    It is a forecast, for making designs, and no certificate. Laws that have no data yet count as unknown.
+    It is a forecast, for making designs, and no certificate. Laws that have no data yet count as unknown. It has random numbers
+    of its own, so that the seed of a design stays fresh.
     """
     return _compute(counts, design, np.zeros(len(design.step), np.int64), scaled=True)
 
@@ -362,7 +364,7 @@ def order_rank(draws: int, level: float, failure: float) -> int:
 def deviance_limit(k: int, tail: float) -> float:
     """A number that the deviance of a law on k outcomes exceeds with probability at most `tail`, whatever the sample size.
 
-    A deviance is at most a sum of k - 1 terms log 2 + Exp(1) (`docs/theory.md`, 13); rounded up.
+    A deviance is at most a sum of k - 1 terms log 2 + Exp(1) (`docs/theory.md`, 14); rounded up.
     """
     n = k - 1
     if n == 0:
@@ -409,7 +411,7 @@ def _compute(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool)
     setting = counts.setting
     problem = assemble(counts, design, restarts, scaled)
     laws, charges = _laws(problem, design), _union(problem, design, setting)
-    values, quantile, multipliers = _simulate(problem.model, laws, charges, setting, design)
+    values, quantile, multipliers = _simulate(problem.model, laws, charges, setting, design, FORECAST if scaled else 0)
     missing = _missing(problem, design, restarts)
     w, w_start = weights(setting)
     trivial = w_start or float(w[0])
@@ -589,14 +591,6 @@ def _usable(
     return places[order], depth[order]
 
 
-def weights(setting: Setting) -> tuple[np.ndarray, float]:
-    """What an error of a law can cost: at each step, (H,), and at the start, 0 if its law is known; as in `TightBound`."""
-    H = setting.horizon
-    discounts = setting.discount ** np.arange(H)
-    w = discounts * (setting.sigma[:0:-1] if setting.arrival_rewards else setting.discount * setting.sigma[H - 1 :: -1])
-    return w, float(setting.sigma[-1]) if setting.estimates_start else 0.0
-
-
 def _laws(problem: Problem, design: Design) -> Laws:
     """The laws that dominate the deviances of the calibrated rows."""
     rows, tail = problem.calibrated, design.shares.deviance / max(1, int(np.count_nonzero(design.size)))
@@ -642,9 +636,11 @@ def _missing(problem: Problem, design: Design, restarts: np.ndarray) -> float:
 
 
 def _simulate(
-    model: Model, laws: Laws, charges: Charges, setting: Setting, design: Design
+    model: Model, laws: Laws, charges: Charges, setting: Setting, design: Design, first: int
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Simulated values of the functional, (J,), the order statistic, and the multipliers that were tuned.
+
+    The draws are those with the numbers `first`, `first` + 1, ...
 
     Any multipliers are valid in any draw. All draws begin with those that fit the average draw. The draws above the order
     statistic decide it: they get better ones, until no draw above it is left without.
@@ -652,13 +648,13 @@ def _simulate(
     J, rank = design.draws, design.rank
     discounts = setting.discount ** np.arange(setting.horizon)
     typical = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
-    kernels.calibrated.mean_charges(design.seed, np.arange(J, J + TYPICAL), laws, typical)
+    kernels.calibrated.mean_charges(design.seed, first + J + np.arange(TYPICAL), laws, typical)
     _, multipliers = kernels.calibrated.search(model, typical, discounts, setting.arrival_rewards, COARSE, np.array(REFINED[1]))
 
     def part(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
         own = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
         out = np.zeros(len(numbers))
-        about = discounts, setting.arrival_rewards, multipliers, *map(np.array, how), design.seed, numbers
+        about = discounts, setting.arrival_rewards, multipliers, *map(np.array, how), design.seed, first + numbers
         kernels.calibrated.simulate(model, laws, own, *about, out)
         return out
 

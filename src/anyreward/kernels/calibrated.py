@@ -1,6 +1,6 @@
 """The calibrated certificate: laws that dominate the deviances, draws of the worst error, and what the sets can miss.
 
-`docs/theory.md`, 13, has the theorem and its notation; steps are from 0 here. A *row* is a law with a fixed number m of counted
+`docs/theory.md`, 14, has the theorem and its notation; steps are from 0 here. A *row* is a law with a fixed number m of counted
 samples. Calibrated rows have a set B of outcomes and a random deviance y; rows charged by a union bound have a fixed one. For
 multipliers lambda, one draw of the deviances gives
 
@@ -23,7 +23,7 @@ import numpy as np
 from .compiled import inlined, loop, threaded
 from .greedy import mix
 from .radii import ENUMERATED, NOTHING_KNOWN, kl_up, psi_support, tv_radius
-from .trajectory import charge, set_kappa
+from .trajectory import set_kappa
 
 ABSORBING, UNKNOWN, FIRST = 0, 1, 2  # slots of a plane of values: never left; some action has no row; the first other state
 STREAM = np.uint64(0x9E3779B97F4A7C15)
@@ -96,7 +96,7 @@ def kl_down(q, c):
 
 @inlined
 def fewest(trials, q, x):
-    """A number of successes that no sample of `trials` with deviance below x, nor a neighbour of it, falls below; see L5."""
+    """A number of successes that no sample of `trials` with deviance below x, nor a neighbour of it, falls below (Lemma 6)."""
     return floor(trials * kl_down(q, x / trials)) - 1.0
 
 
@@ -164,7 +164,7 @@ def uniform(word):
 
 @loop
 def stage_deviance(y, shift, bracket):
-    """The deviance of a stage for a draw y = |N(0, 1)|: it is at least x with at least the probability that L5 or L3 allows.
+    """The deviance of a stage for a draw y = |N(0, 1)|: it is at least x with at least the probability that Lemmas 5 and 6 allow.
 
     The largest bracket counts whose own bound reaches into it.
     """
@@ -242,7 +242,7 @@ def row_value(edges, slot, p, c, g, t, kappa, w, V, base, row, weight):
         if v < least:
             least, rare = v, p[e]
         most = max(v, most)
-    paid = charge(kappa, w, c[row], g[row])
+    paid = min(kappa * c[row] if c[row] > 0.0 else 0.0, w * g[row])
     if t[row] > 0.0 and most > least and paid + mean < w:
         mean = mean + t[row] * (most - least) if t[row] <= rare else tilt(slot, p, V, base, begin, end, t[row], weight)
     return min(w, paid + mean)
