@@ -23,7 +23,7 @@ import numpy as np
 from .compiled import inlined, loop, threaded
 from .greedy import mix
 from .radii import ENUMERATED, NOTHING_KNOWN, kl_up, psi_support, tv_radius
-from .trajectory import set_kappa
+from .trajectory import charge, set_kappa
 
 ABSORBING, UNKNOWN, FIRST = 0, 1, 2  # slots of a plane of values: never left; some action has no row; the first other state
 STREAM = np.uint64(0x9E3779B97F4A7C15)
@@ -242,7 +242,7 @@ def row_value(edges, slot, p, c, g, t, kappa, w, V, base, row, weight):
         if v < least:
             least, rare = v, p[e]
         most = max(v, most)
-    paid = min(kappa * c[row] if c[row] > 0.0 else 0.0, w * g[row])
+    paid = charge(kappa, w, c[row], g[row])
     if t[row] > 0.0 and most > least and paid + mean < w:
         mean = mean + t[row] * (most - least) if t[row] <= rare else tilt(slot, p, V, base, begin, end, t[row], weight)
     return min(w, paid + mean)
