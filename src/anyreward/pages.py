@@ -159,7 +159,7 @@ def certificate_parts(certificate: Certificate, *more: tuple[str, Any]) -> list[
                 ("target", aim),
                 ("rewards", f"of {of}, in [{exact(low)}, {exact(high)}]" if it.every_reward else "one"),
                 ("problem", problem(setting)),
-                ("data", f"{it.episodes:,} episodes, {it.bounds} bounds"),
+                ("data", f"{it.played:,} episodes, {it.kind_of_bounds}"),
                 ("assumes", it.assumptions or "only the Markov property"),
                 *more,
             ]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import anyreward as ar
 from anyreward.cli import app
 
-CHAIN = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--max-episodes", 50, "--quiet")
+CHAIN = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--max-episodes", 20, "--quiet")
 STATES = ("far left", "left", "middle", "right", "far right")
 
 

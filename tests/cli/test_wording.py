@@ -63,6 +63,9 @@ ELSEWHERE = (
     "absorbing_states ",  # no command has it
     "illegal_actions ",  # only --action-masks has them, whose errors are its own
     "checkpoint_every ",
+    "shares is 7: it has to be a Shares",  # designs of calibrated certificates are made by programs
+    "max_restarts is 7: it cannot be negative",
+    "7 has 7 restarts: max_restarts of the design is 7",
     "on_interrupt ",
     "reward is a function",
     "n_states is 1: the printed bound",  # a formula of the paper

@@ -208,7 +208,8 @@ def whole_design(
     **options: int,
 ) -> Design:
     """The design that counts fill: every law that has data and is not known, with what was seen, and `extra`, as its set."""
-    setting, columns, rows = counts.setting, counts.columns(), {}
+    setting, columns = counts.setting, counts.columns()
+    rows: dict[Law, dict[int, int]] = {}
     for h, s, a, x, n in zip(*(columns[name].tolist() for name in ("h", "s", "a", "next", "count")), strict=True):
         illegal = len(counts.illegal) > 0 and s < setting.n_states and counts.illegal[s, a]
         if h < 0 and setting.estimates_start:
@@ -219,7 +220,7 @@ def whole_design(
     step, state, action = np.array(list(rows)).T
     return Design(
         step, state, action,
-        quota=[sum(seen.values()) for seen in rows.values()],
+        quota=np.array([sum(seen.values()) for seen in rows.values()]),
         budget=np.full(len(rows), budget),
         first=np.cumsum([0, *map(len, sets)]),
         symbols=np.array([x for one in sets for x in one], int),

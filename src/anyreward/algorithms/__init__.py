@@ -4,6 +4,7 @@
 name                class                     what it is
 ==================  ========================  ============================================================================
 `rf-trajectory`     `RFTrajectory`            greedy for the trajectory certificate: the default
+`rf-calibrated`     `RFCalibrated`            fills quotas for the calibrated certificate, several times fewer episodes
 `rf-ucrl`           `RFUCRL`                  the paper's reward-free algorithm (Kaufmann et al. 2021)
 `bpi-ucrl`          `BPIUCRL`                 the paper's algorithm for one reward: best-policy identification
 `random`            `RandomPolicy`            uniform actions
@@ -45,6 +46,7 @@ from .kl_ucrl import KLUCRL
 from .opt_qlearning import OptimisticQLearning
 from .random_policy import RandomPolicy
 from .registry import ALGORITHMS, make_explorer, register
+from .rf_calibrated import RFCalibrated
 from .rf_express import RFExpress
 from .rf_trajectory import RFTrajectory
 from .rf_ucrl import RFUCRL
@@ -82,6 +84,7 @@ __all__ = [
     "Generative",
     "Jin2020",
     "OptimisticQLearning",
+    "RFCalibrated",
     "RFExpress",
     "RFTrajectory",
     "RandomPolicy",

@@ -190,6 +190,21 @@ class Explorer(ABC):
         return self._bounds[key][1]
 
     @property
+    def certified(self) -> Counts:
+        """The counts that the certificate is about, and that plans are made from."""
+        return self.counts
+
+    @property
+    def phase(self) -> str:
+        """What it is doing, for those who watch; empty if it only ever does one thing."""
+        return ""
+
+    @property
+    def expected(self) -> float | None:
+        """About how many episodes there will be in all, if the algorithm has planned that; None otherwise."""
+        return None
+
+    @property
     def error_bound(self) -> float:
         """The bound on the value error of every policy under every reward in `reward_range`, exact for the present counts."""
         return in_units(self.bound_of(self.bound), self.reward_range)

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import OBSERVED
 from ..rewards.forms import OWN, Reward
 from ..setting import Setting, nearest, shown
@@ -26,6 +27,19 @@ def register(name: str) -> Callable[[type[Kind]], type[Kind]]:
         return kind
 
     return note
+
+
+def for_bounds(algorithm: str | type[Explorer], bounds: Any) -> tuple[str | type[Explorer], Any]:
+    """The algorithm and the bounds that are meant: the bounds "calibrated" have an algorithm of their own, and the reverse."""
+    own, default = "rf-calibrated", "rf-trajectory"
+    wanted = isinstance(bounds, str) and bounds == CalibratedBound.name
+    if wanted and algorithm == default:
+        return own, bounds
+    if explorer_class(algorithm) is ALGORITHMS[own]:
+        return algorithm, CalibratedBound.name if isinstance(bounds, str) and bounds == "tight" else bounds
+    if wanted or isinstance(bounds, CalibratedBound):
+        raise ValueError(f"the bounds 'calibrated' do not suit {explorer_class(algorithm).__name__}: use the algorithm {own!r}.")
+    return algorithm, bounds
 
 
 def explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:
@@ -76,7 +90,10 @@ def make_explorer(
     also
         Names that the caller knows beside these options, to be suggested where an option is misspelt.
     """
-    kind, options = explorer_class(algorithm), dict(options or {})
+    options = dict(options or {})
+    if "bounds" in options:
+        algorithm, options["bounds"] = for_bounds(algorithm, options["bounds"])
+    kind = explorer_class(algorithm)
     observed = isinstance(own_reward, str) and own_reward == OBSERVED
     if kind.needs_reward and isinstance(options.get("reward"), str) and options["reward"] == OWN:
         del options["reward"]

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import kernels
 from .._files import file_lock
+from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import Certificate, certify
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
@@ -108,8 +109,8 @@ class Atlas:
 
     @property
     def episodes(self) -> int:
-        """The number of episodes."""
-        return self.counts.episodes
+        """The number of episodes that were played."""
+        return self.certificate.played
 
     def state_name(self, s: int) -> str:
         """What state number s is called; numbers beyond the states are terminations (`Setting.terminal`)."""
@@ -487,6 +488,10 @@ class Atlas:
         mine, theirs = self.certificate, other.certificate
         if not (mine.every_reward and theirs.every_reward):
             raise ValueError("an atlas certified for one reward cannot be merged: certify its counts for every reward first.")
+        if CalibratedBound.name in (mine.bounds, theirs.bounds):
+            raise ValueError(
+                "an atlas with calibrated bounds cannot be merged: its certificate is about the design of its own run."
+            )
         for name in ("delta", "bounds", "options"):
             if getattr(mine, name) != getattr(theirs, name):
                 raise ValueError(f"atlases with {name} {getattr(mine, name)} and {getattr(theirs, name)} cannot be merged.")

@@ -116,7 +116,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
             certificate = replace(certificate, assumed=counts.declared)  # earlier versions did not print declarations
         history = tuple((int(t), float(e)) for t, e in about["history"])
         times = [-1, *(t for t, _ in history)]
-        if any(a >= b for a, b in pairwise(times)) or times[-1] > counts.episodes:
+        if any(a >= b for a, b in pairwise(times)) or times[-1] > certificate.played:
             raise ValueError("its history does not match its counts.")
         policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
         if counts.digest() != certificate.digest:

@@ -296,7 +296,7 @@ def relevant_laws(setting: Setting, last_step: bool = False) -> int:
     return first + pairs * (steps - 1)
 
 
-BOUNDS: dict[str, type[PaperBound] | type[TightBound]] = {"paper": PaperBound, "tight": TightBound}
+BOUNDS: dict[str, Any] = {"paper": PaperBound, "tight": TightBound}
 
 
 def as_bound(bounds: str | Bound, deterministic: bool = False, **options: Any) -> Bound:
@@ -347,4 +347,4 @@ def with_later_options(name: Any, options: Any, joint: bool | None) -> Any:
 
 def bound_options(bound: Bound) -> dict[str, Any]:
     """The options from which `as_bound` makes the bound again."""
-    return asdict(bound)  # type: ignore[call-overload]
+    return bound.options if hasattr(bound, "options") else asdict(bound)  # type: ignore[call-overload]

@@ -19,14 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import fsum, inf, log, log1p
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from .. import kernels
 from ..data.counts import LARGEST_COUNT, Counts
 from ..setting import Setting, nearest, probability, real_number, shown, whole_number
-from .bounds import error_of_first_reward, weights
+from .bounds import BOUNDS, error_of_first_reward, weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -699,3 +699,140 @@ def frozen(values: Any, name: str, kind: Any) -> np.ndarray:
 def outlier(values: np.ndarray) -> float:
     """The entry that is furthest from one half."""
     return float(values[np.abs(values - 0.5).argmax()])
+
+
+FIRST, LATER = 0.7, 0.3  # the share of delta of the first attempt, and the factor from one attempt to the next
+
+
+def attempt_delta(delta: float, attempt: int) -> float:
+    """The part of delta that an attempt takes, counted from 1: all of them together take delta at most."""
+    return FIRST * LATER ** (attempt - 1) * delta
+
+
+@dataclass(frozen=True)
+class CalibratedBound:
+    """The calibrated error bound of a design whose quotas are filled (`docs/theory.md`, 14).
+
+    Parameters
+    ----------
+    design : Design or dict, optional
+        What was fixed before the first counted sample, or its `to_dict`. Without a design nothing is known.
+    restarts : list of (int, int)
+        Which rows of the design started again, each with the outcome that joined its set, in the order in which it happened.
+    attempt : int, default 1
+        The number of the attempt. Each has its own part of delta, `attempt_delta`.
+    episodes : int, default 0
+        How many episodes were played in all, scouting included. It is printed, and not used.
+    """
+
+    name: ClassVar[str] = "calibrated"
+    design: Design | dict[str, Any] | None = None
+    restarts: Any = ()
+    attempt: int = 1
+    episodes: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.design, dict):
+            object.__setattr__(self, "design", Design.from_dict(self.design))
+        elif not isinstance(self.design, Design | None):
+            raise ValueError(f"design is {shown(self.design)}: it has to be a Design, which says what is counted.")
+        for name, least in (("attempt", 1), ("episodes", 0)):
+            value = whole_number(getattr(self, name), name)
+            if value < least:
+                raise ValueError(f"{name} is {value}: it has to be at least {least}.")
+            object.__setattr__(self, name, value)
+        if self.attempt > 100:
+            raise ValueError(f"attempt is {self.attempt}: nothing would be left of delta.")
+        pairs = tuple((whole_number(row, "a restart"), whole_number(x, "a restart")) for row, x in self.restarts)
+        object.__setattr__(self, "restarts", pairs)
+        if self.design is None and pairs:
+            raise ValueError("restarts are given, but no design whose rows could start again.")
+        if pairs:
+            self.known_design.restarted(np.array(pairs))
+
+    @property
+    def known_design(self) -> Design:
+        """The design. Raises if there is none."""
+        if not isinstance(self.design, Design):
+            raise ValueError("the bounds 'calibrated' need a design, which says what is counted: explore, or give one.")
+        return self.design
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options from which the same bound is made again, as plain lists and numbers."""
+        about: Any = None
+        if isinstance(self.design, Design):
+            about = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in self.design.to_dict().items()}
+        restarts = [list(pair) for pair in self.restarts]
+        return {"design": about, "restarts": restarts, "attempt": self.attempt, "episodes": self.episodes}
+
+    def __call__(self, counts: Counts, delta: float) -> float:
+        """The error bound Phi. Raises if a quota is not filled exactly, or the design takes too much of delta."""
+        w, w_start = weights(counts.setting)
+        if self.design is None:
+            return (w_start or float(w[0])) + error_of_first_reward(counts)
+        design, most = self.known_design, attempt_delta(probability(delta, "delta"), self.attempt)
+        if design.delta > most:
+            raise ValueError(f"the design takes {design.delta:g} of delta: its attempt has {most:g}.")
+        return calibrated_bound(counts, design, np.array(self.restarts, np.int64).reshape(-1, 2)).value
+
+    def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
+        """The KL radius of each row of the table, 0 without data, on the event of the certificate: at no further delta.
+
+        Two bounds on m KL(p_hat, p) hold there (`docs/theory.md`, 14, Intervals). That of the union bound is for rows whose
+        samples are those of their only block; the sum of the limit of the deviance within the set and of the common budget for
+        mass outside the sets is for all calibrated rows. Rows that are not in the design are unknown.
+        """
+        radii = np.zeros(len(counts.table.n))
+        if self.design is None:
+            radii[counts.table.n > 0] = kernels.radii.NOTHING_KNOWN
+            return np.where(counts.known_rows(), 0.0, radii)
+        setting, A = counts.setting, counts.setting.n_actions
+        final, times = self.known_design.restarted(np.array(self.restarts, np.int64).reshape(-1, 2))
+        *_, m, violated = _samples(counts, final, times, scaled=False)
+        union, support = final.shares.union, final.shares.support
+        by_union = np.full(len(radii), inf)
+        if union:
+            kernels.radii.all_radii(
+                counts.table, A, setting.n_outcomes, kernels.radii.SUPPORT, setting.n_outcomes,
+                log(len(final.step) / union), np.zeros(0), False, np.zeros(1), by_union, np.zeros(len(radii)),
+            )  # fmt: skip
+        layer = np.minimum(np.maximum(final.step, 0), len(counts.table.node_of) - 1)
+        node = counts.table.node_of[layer, final.state].astype(np.int64)
+        row = np.where(final.step < 0, 0, node * A + final.action)
+        one_block = (times == 0) if final.max_restarts in (0, setting.n_outcomes) else np.zeros(len(row), bool)
+        size, tail = final.size, final.shares.deviance / max(1, int(np.count_nonzero(final.size)))
+        limits = {int(k): deviance_limit(int(k), tail) for k in np.unique(size) if k > 0}
+        outside = -fsum((times + violated) * np.log1p(-final.budget)) - (log(support) if support else 0.0)
+        complete = size == np.where(final.step < 0, setting.n_states, setting.n_outcomes)
+        with_set = np.array([limits.get(int(k), inf) for k in size]) + np.where(complete, 0.0, outside / final.budget)
+        by_set = np.where((size > 0) & ~violated, with_set * (1 + 1e-12) / m, inf)
+        radii[counts.table.n > 0] = kernels.radii.NOTHING_KNOWN
+        allowed = np.where(one_block | violated | (size == 0), by_union[row], inf)
+        radii[row] = np.minimum(kernels.radii.NOTHING_KNOWN, np.minimum(allowed, by_set))
+        return np.where(counts.known_rows(), 0.0, radii)
+
+    def most_successors(self, setting: Setting) -> int:
+        """The number of outcomes: nothing is assumed about successors."""
+        return setting.n_outcomes
+
+    def check(self, counts: Counts) -> None:
+        """Raises if the design does not fit the setting."""
+        if self.design is not None:
+            self.known_design.check(counts.setting)
+
+    def assumptions(self, setting: Setting) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def __str__(self) -> str:
+        if self.design is None:
+            return "calibrated bounds, no design yet"
+        design = self.known_design
+        return (
+            f"calibrated bounds, attempt {self.attempt} with quotas {design.digest()[:12]} for {len(design.step):,} laws, "
+            f"{design.draws:,} draws from seed {design.seed}; plans use the {int(design.quota.sum()):,} counted transitions"
+        )
+
+
+BOUNDS[CalibratedBound.name] = CalibratedBound

@@ -18,6 +18,7 @@ from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import assumed, confidence_level, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options, with_later_options
+from .calibrated import CalibratedBound
 from .intervals import Robust
 
 OBSERVED = "observed"  # in place of the fingerprint of a reward that was observed, not given
@@ -103,7 +104,8 @@ class Certificate:
     @cached_property
     def bound(self) -> Bound:
         """The error bound that epsilon was computed with."""
-        return BOUNDS[self.bounds](**self.options)
+        bound: Bound = BOUNDS[self.bounds](**self.options)
+        return bound
 
     @property
     def error_bound(self) -> float:
@@ -131,6 +133,16 @@ class Certificate:
     def says_nothing(self) -> bool:
         """Whether epsilon is at least `largest`: any policy at all is that good."""
         return self.epsilon >= self.largest
+
+    @property
+    def played(self) -> int:
+        """The number of episodes that were played: more than those in the counts if not all data are counted."""
+        return max(self.episodes, self.bound.episodes if isinstance(self.bound, CalibratedBound) else 0)
+
+    @property
+    def kind_of_bounds(self) -> str:
+        """The error bound in words."""
+        return str(self.bound) if isinstance(self.bound, CalibratedBound) else f"{self.bounds} bounds"
 
     @property
     def horizon(self) -> int:
@@ -239,8 +251,7 @@ class Certificate:
         sure = f"with probability {confidence_level(self.delta)}"
         return (
             f"{claimed}epsilon {up(self.epsilon)}{nothing} {sure}, {scope}, horizon {self.horizon}, "
-            f"discount {exact(self.discount)}, {kind}, {self.bounds} bounds, {self.episodes:,} episodes"
-            f"{assumed(self.assumptions)}"
+            f"discount {exact(self.discount)}, {kind}, {self.kind_of_bounds}, {self.played:,} episodes{assumed(self.assumptions)}"
         )
 
     def _repr_html_(self) -> str:

@@ -230,7 +230,7 @@ def certificate_facts(atlas: Any) -> dict[str, Any]:
     it = atlas.certificate
     return {
         "epsilon": it.epsilon, "delta": it.delta, "bounds": it.bounds, "met": it.met, "target": it.target,
-        "episodes": it.episodes, "horizon": it.horizon, "stationary": it.stationary, "every_reward": it.every_reward,
+        "episodes": it.played, "horizon": it.horizon, "stationary": it.stationary, "every_reward": it.every_reward,
         "n_states": it.setting.n_states, "n_actions": it.setting.n_actions, "assumptions": it.assumptions,
         "says_nothing": it.says_nothing,
     }  # fmt: skip

@@ -76,7 +76,11 @@ def explore(
         typer.Option(help="The exploration algorithm; 'anyreward algorithms' lists them.", autocompletion=known_algorithms),
     ] = "rf-trajectory",
     bounds: Annotated[
-        str, typer.Option(help="The certificate: tight, or paper for the paper's own, which needs far more episodes.")
+        str,
+        typer.Option(
+            help="The certificate: tight; calibrated, which plans its data beforehand and needs fewer episodes for a small "
+            "epsilon; or paper, the paper's own, which needs far more."
+        ),
     ] = "tight",
     stationary: Annotated[
         bool,

@@ -103,7 +103,7 @@ class Checkpoint:
                 explorer.restore(state)
                 environment.restore(progress["world"], atlas.paid, atlas.recording)
                 environment.check(explorer.counts)
-            if explorer.counts.digest() != atlas.certificate.digest:
+            if explorer.certified.digest() != atlas.certificate.digest:
                 raise ValueError("the state in it is not that of its counts.")
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeWarning) as problem:
             raise ValueError(f"{path} cannot be resumed: {one_sentence(problem)}") from None

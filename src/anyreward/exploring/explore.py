@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import clear_drafts, file_lock
 from ..algorithms import Explorer, make_explorer
-from ..algorithms.registry import explorer_class
+from ..algorithms.registry import explorer_class, for_bounds
 from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound
 from ..certificates.certificate import OBSERVED
@@ -83,7 +83,10 @@ def explore(
     algorithm
         A name from `algorithms.ALGORITHMS`, or an `Explorer` class of your own.
     bounds
-        The certificate: `"tight"`, or the paper's own, `"paper"`, which means the same and needs hundreds of times more episodes.
+        The certificate: `"tight"`; the paper's own, `"paper"`, which means the same and needs hundreds of times more episodes; or
+        `"calibrated"`, which needs several times fewer for a small epsilon. That one fixes beforehand how much data it takes,
+        says nothing until it has them, and plans from the data that count. Choose before you see results
+        (`docs/algorithms.md`).
     stationary
         Whether to assume that the transitions do not depend on the step, which takes far fewer episodes.
     discount
@@ -147,6 +150,7 @@ def explore(
         raise ValueError(f"seed is {seed}: it cannot be negative.")
     most = check_episodes(max_episodes, horizon)
     seconds = inf if max_seconds is None else positive(max_seconds, "max_seconds")
+    algorithm, bounds = for_bounds(algorithm, bounds)
     delta, kind = probability(delta, "delta"), explorer_class(algorithm)
     if checkpoint_every is not None and checkpoint is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")

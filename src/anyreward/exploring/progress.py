@@ -53,6 +53,8 @@ class Progress:
         self._begin, self._episodes, self._epsilon = 0, 0, inf
         self._first = 0, inf  # episodes and time when the first ones had been played
         self._history: list[tuple[int, float]] = []
+        self.phase = ""
+        self.expected: float | None = None  # what an algorithm that plans its episodes says of itself
         self._display: Any = None
         self._lines = False  # whether lines are shown, since there is no terminal
 
@@ -105,7 +107,7 @@ class Progress:
             self._wanted = self._lines = self._wanted is True
             return
         self._display = Display(
-            TextColumn("exploring"),
+            TextColumn("{task.fields[phase]}"),
             BarColumn(bar_width=10),
             TextColumn("{task.fields[episodes]:,} episodes {task.fields[rate]:,.0f}/s"),
             TextColumn("ε {task.fields[epsilon]}"),
@@ -113,15 +115,14 @@ class Progress:
             TextColumn("{task.fields[left]}"),
             console=console,
         )
-        self._task = self._display.add_task("", total=1.0, episodes=0, rate=0.0, epsilon="", left="")
+        self._task = self._display.add_task("", total=1.0, phase="exploring", episodes=0, rate=0.0, epsilon="", left="")
         self._shown_at = -inf
         self._display.start()
 
     def _update(self) -> None:
         share, left = self._ahead()
-        self._display.update(
-            self._task, completed=share, episodes=self._episodes, rate=self.rate, epsilon=self._accuracy(), left=left
-        )
+        about = {"episodes": self._episodes, "rate": self.rate, "epsilon": self._accuracy(), "left": left}
+        self._display.update(self._task, completed=share, phase=self.phase or "exploring", **about)
 
     def _say(self, over: bool = False) -> None:
         """Writes a line: on the way, or when it is over."""
@@ -129,7 +130,8 @@ class Progress:
             text = f"explored: {self._episodes:,} episodes, {duration(self._now - self._start)}, epsilon {self._accuracy()}"
         else:
             left = self._ahead()[1]
-            text = f"exploring: {self._episodes:,} episodes, {self.rate:,.0f}/s, epsilon {self._accuracy()}"
+            phase = f"{self.phase}, " if self.phase else ""
+            text = f"exploring: {phase}{self._episodes:,} episodes, {self.rate:,.0f}/s, epsilon {self._accuracy()}"
             text += f", {left}" if left else ""
         words.console(stderr=True).print(text, soft_wrap=True)
 
@@ -142,9 +144,9 @@ class Progress:
         """The share that is done, and what is still ahead: to the target or to the end of the budget, whichever comes first."""
         episodes, rate, elapsed = self._episodes, self.rate, self._now - self._start
         ends = [] if self._max is None else [(float(self._max), "")]
-        forecast = None if self._target is None else episodes_for(self._history, self._target)
+        forecast = None if self._target is None else self.expected or episodes_for(self._history, self._target)
         if forecast is not None:
-            ends.append((max(forecast, episodes), " (a low estimate)" if is_low(self._history) else ""))
+            ends.append((max(forecast, episodes), " (a low estimate)" if not self.expected and is_low(self._history) else ""))
         end, low = min(ends, default=(0.0, ""))
         seconds = (end - episodes) / rate if rate > 0 and end > episodes else None
         if self._seconds < inf and (seconds is None or elapsed + seconds > self._seconds):

@@ -103,6 +103,7 @@ class Run:
                 break
             arrived = self.play(look - t, goal)
             t = explorer.episodes
+            show.phase, show.expected = explorer.phase, explorer.expected
             show(t)
             if checkpoint is not None and checkpoint.is_due() and not arrived and environment.rests(t):
                 checkpoint.save(self.atlas, environment, explorer)
@@ -188,17 +189,18 @@ class Run:
         """What was explored so far."""
         explorer, environment = self.explorer, self.environment
         certificate = explorer.certificate(self.epsilon)
+        whole = explorer.certified is explorer.counts  # otherwise what was paid and recorded is not of the counts
         if self.lost:
             certificate = replace(certificate, assumed=(*certificate.assumed, LOST.format(self.lost)))
         return Atlas(
-            explorer.counts,
+            explorer.certified,
             certificate,
             tuple(self.history),
             {**self.source, **environment.facts, "own": self.own()},
             (self.mark,),
             explorer.recommendation,
-            environment.paid,
-            environment.recording,
+            environment.paid if whole else None,
+            environment.recording if whole else None,
             reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
             numbering=environment.numbering.copy(),  # it may go on growing
             own_reward=environment.reward,

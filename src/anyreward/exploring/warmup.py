@@ -141,9 +141,10 @@ def _planning(file: Path) -> None:
 
 
 def _schedules(file: Path) -> None:
-    """Many episodes of one policy at once; the paper's stopping rule; actions one by one, and a look at the index."""
+    """Many episodes of one policy at once; the paper's stopping rule; calibrated bounds; actions one by one; an index."""
     explore(double_chain(5), H, max_episodes=40, replan="geometric", progress=False)
     explore(double_chain(5), H, 1.0, max_episodes=40, algorithm="rf-ucrl", bounds="paper", progress=False)
+    explore(double_chain(5), H, 2.0, max_episodes=5_000, bounds="calibrated", progress=False)
     for states in (10, 2000):
         explorer: Any = make_explorer("rf-ucrl", Setting(n_states=states, n_actions=2, horizon=H))
         explorer.actor()(0, 0)

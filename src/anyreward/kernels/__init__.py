@@ -15,6 +15,7 @@
 `phases`     upper and lower values that are recomputed when a count has doubled
 `trajectory` the trajectory certificate: a backward pass, and the search over multipliers
 `calibrated` the calibrated certificate: laws of deviances, simulated worst errors, mass outside the sets
+`quotas`     planned amounts of data: where to go for them, and how they are counted
 `formulas`   formulas that several algorithms share, and what a formula gets to see of a row
 `compiled`   how these functions are compiled and cached
 ===========  =======================================================================================
@@ -36,11 +37,27 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import ball, bpi, calibrated, compiled, greedy, loop, optimism, phases, radii, rf, robust, simulate, table, trajectory
+    from . import (
+        ball,
+        bpi,
+        calibrated,
+        compiled,
+        greedy,
+        loop,
+        optimism,
+        phases,
+        quotas,
+        radii,
+        rf,
+        robust,
+        simulate,
+        table,
+        trajectory,
+    )
 
 __all__ = [
     "ball", "bpi", "calibrated", "compiled", "greedy", "loop", "optimism", "phases",
-    "radii", "rf", "robust", "simulate", "table", "trajectory",
+    "quotas", "radii", "rf", "robust", "simulate", "table", "trajectory",
 ]  # fmt: skip
 
 

@@ -1,0 +1,157 @@
+"""Designs of calibrated certificates: how many samples of which law, and with which successors, from what scouting has seen.
+
+Nothing here has a part in what is proved: a design may be made in any way whatever, as long as it is fixed before the samples
+that it counts are drawn. A bad design costs episodes.
+
+- *Quotas* are the expected visits of a virtual exploration of the scouted model, which goes where the certificate charges most,
+  as RF-trajectory does; its length is the smallest at which the simulated bound is forecast to reach the target.
+- *Sets* are the successors that were seen: at any step, since transitions often depend little on it; and of a pair that was seen
+  rarely, those of the other actions in its state.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import kernels
+from ..certificates.bounds import TightBound
+from ..certificates.calibrated import Design, Shares, forecast_bound
+from ..data.counts import Counts
+from .rf_trajectory import RFTrajectory
+
+GROWTH = 1.05  # of the virtual exploration
+LEAST = 12.0  # expected visits below which a law gets no quota: so few samples say nothing
+RARE = 400  # samples of a pair, at all steps, up to which successors of other actions join its set
+MARGIN = 0.97  # of the expected visits that a quota asks for, since visits vary
+AIM = 1.04  # of the target that the forecast aims at: it is usually 5 to 8% above what comes out, by the noise of scouting
+BUDGET = 0.9  # how much each law counts in the common budget for mass outside the sets
+FORECAST = 400  # draws for a forecast
+DRAWS = 4000  # draws for the certificate, at least
+
+
+class Laws(NamedTuple):
+    """Which laws scouting has seen, and what it expects of them. Row 0 is the law of the initial state, if it is estimated."""
+
+    row: np.ndarray  # (M,) rows of the table of counts
+    step: np.ndarray  # (M,) 0 if stationary, -1 for the initial state
+    state: np.ndarray
+    action: np.ndarray
+    first: np.ndarray  # (M + 1,)
+    symbols: np.ndarray  # the sets, one after the other, each from the most frequent successor to the rarest
+
+
+def scouted(counts: Counts) -> Laws:
+    """The laws that were seen and have to be estimated, with sets."""
+    setting, table = counts.setting, counts.table
+    A = setting.n_actions
+    columns = counts.columns()
+    h, s, a, x, many = (columns[name].astype(np.int64) for name in ("h", "s", "a", "next", "count"))
+    marks = table.known.reshape(-1, A)
+    known = np.zeros(len(h), bool) if not len(marks) else (h >= 0) & (marks[s, a] & 3 != 0)
+    steps = setting.horizon if setting.arrival_rewards else setting.horizon - 1
+    kept = ~known & ((h < steps) | setting.stationary) & ((h >= 0) | setting.estimates_start)
+    h, s, a, x, many = (column[kept] for column in (h, s, a, x, many))
+    start = h < 0
+    keys, place = np.unique(np.stack([h, np.where(start, 0, s), np.where(start, 0, a)]), axis=1, return_inverse=True)
+    place = place.ravel()
+    step, state, action = keys
+    nodes = table.node_of[np.minimum(np.maximum(step, 0), len(table.node_of) - 1), state].astype(np.int64)
+    rows = np.where(step < 0, 0, nodes * A + action)
+    sets: list[np.ndarray] = []
+    by_pair: dict[tuple[int, int], dict[int, int]] = {}
+    starts: dict[int, int] = {}
+    for i in range(len(h)):
+        seen = starts if h[i] < 0 else by_pair.setdefault((int(s[i]), int(a[i])), {})
+        seen[int(x[i])] = seen.get(int(x[i]), 0) + int(many[i])
+    for i in range(len(step)):
+        own = starts if step[i] < 0 else dict(by_pair[int(state[i]), int(action[i])])
+        if step[i] >= 0 and sum(own.values()) < RARE:
+            for b in range(A):
+                for other in by_pair.get((int(state[i]), b), {}):
+                    own.setdefault(other, 0)
+        sets.append(np.array(sorted(own, key=lambda z: (-own[z], z)), np.int64))
+    first = np.concatenate([[0], np.cumsum([len(part) for part in sets])]).astype(np.int64)
+    return Laws(rows, step, state, action, first, np.concatenate(sets) if sets else np.zeros(0, np.int64))
+
+
+class Designer:
+    """Makes designs from what scouting has seen.
+
+    Parameters
+    ----------
+    counts : Counts
+        What scouting has seen. It is not changed, and must not change.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts, self.laws = counts, scouted(counts)
+        rule = RFTrajectory(counts.setting).rule()
+        self.weight = np.ascontiguousarray(rule.weight)
+
+    def design(self, episodes: float, shares: Shares, draws: int, seed: int) -> Design | None:
+        """The design for so many further episodes; None if no law would be visited often enough."""
+        setting, laws = self.counts.setting, self.laws
+        visits = kernels.quotas.virtual(
+            self.counts.table, setting.n_actions, self.weight, setting.planes, float(episodes), GROWTH
+        )[laws.row]
+        visits = np.where(laws.step < 0, episodes, visits)
+        kept = np.flatnonzero(visits >= LEAST)
+        if not len(kept):
+            return None
+        sizes = np.diff(laws.first)[kept]
+        symbols = np.concatenate([laws.symbols[laws.first[i] : laws.first[i + 1]] for i in kept])
+        return Design(
+            step=laws.step[kept],
+            state=laws.state[kept],
+            action=laws.action[kept],
+            quota=np.maximum(1, np.floor(MARGIN * visits[kept])).astype(np.int64),
+            budget=np.full(len(kept), BUDGET),
+            first=np.concatenate([[0], np.cumsum(sizes)]),
+            symbols=symbols,
+            shares=shares,
+            draws=draws,
+            seed=seed,
+            max_restarts=setting.n_outcomes,
+        )
+
+    def forecast(self, episodes: float, shares: Shares, seed: int) -> float:
+        """About which error bound so many further episodes would give."""
+        design = self.design(episodes, shares, FORECAST, seed)
+        return float(self.counts.setting.sigma[-1]) if design is None else forecast_bound(self.counts, design).value
+
+    def episodes_for(self, error: float, shares: Shares, seed: int, most: float) -> float | None:
+        """About how many further episodes bring the error bound down to `error`; None if `most` are not enough."""
+        goal, low, high = AIM * error, most / 64, most
+        if self.forecast(high, shares, seed) > goal:
+            return None
+        while high > 1.03 * low:
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if self.forecast(middle, shares, seed) > goal else (low, middle)
+        return float(ceil(high))
+
+    def tight_episodes_for(self, error: float, delta: float, most: float) -> float | None:
+        """About how many episodes in all the tight bounds would take, without transfer; None if more than `most`."""
+        low, high = 1.0, most
+        if self._tight(high, delta) > error:
+            return None
+        while high > 1.1 * low:
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if self._tight(middle, delta) > error else (low, middle)
+        return float(ceil(high))
+
+    def _tight(self, episodes: float, delta: float) -> float:
+        """The tight bound of a virtual exploration of the scouted model."""
+        setting, table, columns = self.counts.setting, self.counts.table, self.counts.columns()
+        visits = kernels.quotas.virtual(table, setting.n_actions, self.weight, setting.planes, float(episodes), GROWTH)
+        h, s, a, x, many = (columns[name].astype(np.int64) for name in ("h", "s", "a", "next", "count"))
+        nodes = table.node_of[np.minimum(np.maximum(h, 0), len(table.node_of) - 1), np.where(h < 0, 0, s)].astype(np.int64)
+        row = np.where(h < 0, 0, nodes * setting.n_actions + np.where(h < 0, 0, a))
+        share = np.where(h < 0, episodes, visits[row]) * many / table.n[row]
+        flows = np.stack([h, s, a, x, np.rint(share).astype(np.int64)], axis=1)
+        counts = Counts(setting)
+        counts.declare(self.counts.declarations())
+        counts.add_flows(np.ascontiguousarray(flows[flows[:, 4] > 0]))
+        return TightBound(transfer=False)(counts, delta)
