@@ -125,14 +125,14 @@ def test_a_certificate_that_says_nothing_has_the_exit_code_of_one_that_was_not_r
     code, out, err = invoke(*call, "--max-episodes", 3, "--out", tmp_path / "few.atlas")
     assert code == 3
     assert "which says nothing" in out
-    assert err[-1].startswith("this certificate says nothing yet, since no value exceeds 4: use --resume")
+    assert err[-1].startswith("this certificate says nothing yet, since no two values differ by more than 4: use --resume")
     code, out, err = invoke(*call, "--max-episodes", 3, "--out", tmp_path / "json.atlas", "--json")
     assert code == 3
     assert json.loads(out)["says_nothing"]
     assert invoke(*call, "--max-episodes", 3, "--out", tmp_path / "quiet.atlas", "--quiet") == (3, "", [])
     code, _, err = invoke(*call, "--epsilon", 5, "--out", tmp_path / "large.atlas")
     assert code == 3
-    assert err[-1] == "epsilon 5 says nothing, since no value exceeds 4: ask for a smaller --epsilon."
+    assert err[-1] == "epsilon 5 says nothing, since no two values differ by more than 4: ask for a smaller --epsilon."
     assert invoke(*call, "--max-episodes", 30_000, "--out", tmp_path / "many.atlas")[0] == 0
 
 

@@ -246,7 +246,7 @@ class Certificate:
         if self.every_reward:
             of = "a transition" if self.setting.arrival_rewards else "a step, state and action"
             scope = f"any reward of {of} in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
-        nothing = f" (which says nothing: no value exceeds {up(self.largest)})" if self.says_nothing else ""
+        nothing = f" (which says nothing: no two values differ by more than {up(self.largest)})" if self.says_nothing else ""
         claimed = "claimed by the file, not verified: " if self.claimed else ""
         sure = f"with probability {confidence_level(self.delta)}"
         return (

@@ -143,6 +143,10 @@ def certify(
         float | None, typer.Option(help="The accuracy that is wanted: the exit code is 3 if it is not certified.")
     ] = None,
     bounds: Annotated[str, typer.Option(help="The certificate: tight, or paper for the paper's own.")] = "tight",
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="State that transitions are deterministic; data that contradict it are refused."),
+    ] = False,
     option: Annotated[
         list[str] | None,
         typer.Option(metavar="K=V", help="An option of the bounds, such as max_successors=2. May be repeated."),
@@ -194,7 +198,9 @@ def certify(
         known = {"states": listed(states, "--states"), "actions": listed(actions, "--actions"), "order": order}
         counts = counts_of_file(Path(log), columns, {**shared, **known})
         counts.source["env"] = plain(Path(log).name)
-    atlas = Atlas(counts, certificate_for(counts, delta, bounds, epsilon, **arguments(option, "--option")))
+    atlas = Atlas(
+        counts, certificate_for(counts, delta, bounds, epsilon, deterministic=deterministic, **arguments(option, "--option"))
+    )
     atlas.save(out)
     found = counts.source["log"]
     if as_json:

@@ -181,7 +181,8 @@ def shortfall(atlas: Any, epsilon: float | None, stop: str) -> str:
     if stop == "own" and epsilon is not None and atlas.source["own"]["met"]:
         return ""
     if it.says_nothing and it.met:
-        return f"epsilon {epsilon:g} says nothing, since no value exceeds {up(it.largest)}: ask for a smaller --epsilon."
+        apart = f"no two values differ by more than {up(it.largest)}"
+        return f"epsilon {epsilon:g} says nothing, since {apart}: ask for a smaller --epsilon."
     if it.says_nothing:
-        return f"this certificate says nothing yet, since no value exceeds {up(it.largest)}: {go_on}."
+        return f"this certificate says nothing yet, since no two values differ by more than {up(it.largest)}: {go_on}."
     return "" if epsilon is None or it.met else f"epsilon {epsilon:g} was not certified: {go_on}."

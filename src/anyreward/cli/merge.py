@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .app import AsJson, app, certificate_facts, examples, report_errors, say, say_json
+from .app import NOT_MET, AsJson, app, certificate_facts, examples, report_errors, say, say_json
 
 
 @app.command(epilog=examples("anyreward merge a.atlas b.atlas --out c.atlas"))
@@ -40,3 +40,6 @@ def merge(
         say_json({**certificate_facts(merged), "out": str(out)})
     else:
         say(str(merged.certificate), f"saved in {out}")
+    if merged.certificate.says_nothing:
+        typer.echo("the certificate for every reward says nothing yet: more episodes are needed.", err=True)
+        raise typer.Exit(NOT_MET)
