@@ -188,7 +188,7 @@ def test_it_is_for_its_own_bounds_only():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stationary", "most", "tight"), [(False, 64_000, 150_000), (True, 13_500, 60_000)])
+@pytest.mark.parametrize(("stationary", "most", "tight"), [(False, 68_000, 150_000), (True, 13_500, 60_000)])
 def test_far_fewer_episodes_than_tight_bounds(stationary, most, tight):
     mdp = ar.envs.double_chain(length=31, fail_prob=0.1)
     atlas = ar.explore(mdp, 20, 2.0, bounds="calibrated", stationary=stationary, progress=False)
