@@ -6,7 +6,7 @@ import pytest
 import anyreward as ar
 from anyreward.algorithms.designing import Designer
 from anyreward.algorithms.rf_calibrated import STEPS, RFCalibrated
-from anyreward.certificates.calibrated import CalibratedBound, attempt_delta
+from anyreward.certificates.calibrated import CalibratedBound, Design, Shares, attempt_delta
 
 from ..helpers.reference import policies, worst_error
 from ..helpers.tight_reference import dense
@@ -223,3 +223,67 @@ def test_certificates_hold_from_beginning_to_end(stationary):
     assert certified > 30
     assert failed == 0
     assert small > 0.5 * certified
+
+
+# --- What would be false, or end badly ---
+
+
+def test_a_part_of_delta_does_not_buy_the_radii_of_all_of_it():
+    """`verify` spends half of delta on the model: a design that takes all of it then says nothing, whatever delta is claimed."""
+    mdp = ar.envs.double_chain(length=5, fail_prob=0.1)
+    atlas = ar.explore(mdp, 4, 1.5, bounds="calibrated", progress=False)
+    plan = atlas.plan(mdp.reward)
+    assert 0 < plan.upper - plan.lower < 2.0
+    bound, counts = atlas.certificate.bound, atlas.counts
+    visited = (counts.table.n > 0) & ~counts.known_rows()
+    assert (bound.kl_radii(counts, 0.1)[visited] < 1e5).any()
+    for delta in (0.05, 1e-9):
+        assert (bound.kl_radii(counts, delta)[visited] >= 1e5).all()
+    played = atlas.verify(plan, mdp, episodes=50, delta=1e-6)
+    assert played.upper - played.lower > plan.upper - plan.lower
+
+
+def test_mass_outside_a_set_is_not_forgotten_where_nothing_was_spent_on_it():
+    setting = ar.Setting(n_states=3, n_actions=1, horizon=2, initial_state=0)
+    counts = ar.Counts.from_episodes(np.array([[0, 1, 1]] * 20), np.zeros((20, 2), int), setting)
+    design = Design([0], [0], [0], [20], [0.9], [0, 1], [1], Shares(0.03, 0.01, 0.0, 0.01, 0.0), max_restarts=3)
+    radii = CalibratedBound(design).kl_radii(counts, 0.1)
+    assert radii[counts.table.node_of[0, 0]] >= 1e5
+
+
+@pytest.mark.parametrize("delta", [0.02, 0.004])
+def test_small_deltas_need_more_draws(delta):
+    atlas = ar.explore(ar.envs.double_chain(length=5, fail_prob=0.1), 4, 2.0, delta, bounds="calibrated", progress=False)
+    assert atlas.certificate.met
+    assert atlas.certificate.check(atlas.counts)
+
+
+def test_a_delta_that_cannot_be_simulated_is_refused_before_anything_is_played():
+    with pytest.raises(ValueError, match="would have to simulate too much"):
+        ar.explore(ar.envs.double_chain(length=5), 4, 1.0, 1e-5, bounds="calibrated", progress=False)
+
+
+def test_it_stops_when_all_attempts_were_made(monkeypatch):
+    """Then more episodes gain nothing: neither without a target, nor with one that was missed."""
+    monkeypatch.setattr("anyreward.algorithms.rf_calibrated.MOST_DRAWS", 30_000)
+    mdp = ar.envs.double_chain(length=5, fail_prob=0.1)
+    atlas = ar.explore(mdp, 4, None, bounds="calibrated", max_episodes=200_000, progress=False)
+    assert atlas.episodes < 100_000
+    assert atlas.certificate.bound.attempt >= 1
+    assert not atlas.certificate.says_nothing
+
+
+def test_what_is_not_kept_is_refused():
+    with pytest.raises(ValueError, match="record is True, but with calibrated bounds only counts are kept"):
+        ar.explore(ar.envs.double_chain(length=5), 4, 1.0, bounds="calibrated", record=True)
+    with pytest.raises(ValueError, match="restarts is 3: it has to be a list of pairs"):
+        CalibratedBound(restarts=3)
+
+
+def test_a_design_for_data_from_elsewhere_is_an_assumption():
+    setting = ar.Setting(n_states=2, n_actions=1, horizon=2, initial_state=0)
+    counts = ar.Counts.from_episodes(np.array([[0, 1, 1]] * 30 + [[0, 0, 1]] * 20), np.zeros((50, 2), int), setting)
+    design = Design([0], [0], [0], [50], [0.9], [0, 2], [0, 1], Shares.of(0.05))
+    certificate = ar.certify(counts, 0.1, "calibrated", design=design)
+    assert "the quotas and their sets were fixed before the counted samples" in str(certificate)
+    assert certificate.check(counts)

@@ -108,5 +108,5 @@ def test_merging_on_the_command_line(tmp_path):
     assert refused.exit_code == 2
     assert "--same-environment" in refused.output
     done = CliRunner().invoke(app, ["merge", *names, "--same-environment", "--json"])
-    assert done.exit_code == 0
+    assert done.exit_code == 3  # after so few episodes the certificate says nothing, which is said
     assert "the merged runs are of the same environment" in json.loads(done.stdout)["assumptions"]

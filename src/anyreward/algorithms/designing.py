@@ -11,7 +11,7 @@ that it counts are drawn. A bad design costs episodes.
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, log
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +28,14 @@ RARE = 400  # samples of a pair, at all steps, up to which successors of other a
 MARGIN = 0.97  # of the expected visits that a quota asks for, since visits vary
 AIM = 1.0  # of the target that the forecast aims at; it is usually 5 to 8% above what comes out, by the noise of scouting
 BUDGET = 0.9  # how much each law counts in the common budget for mass outside the sets
-FORECAST = 400  # draws for a forecast
-DRAWS = 4000  # draws for the certificate, at least
+FORECAST, DRAWS = 400, 4000  # draws for a forecast and for the certificate, at least
+MOST_DRAWS = 500_000  # beyond which it would take too long
+
+
+def draws_for(shares: Shares, least: int = DRAWS) -> int:
+    """How many draws bound the quantile well; at least enough to bound it at all if there are fewer."""
+    rarer = 60.0 if least >= DRAWS else 1.5 * log(1 / shares.draws)  # the rarer what is bounded, the more
+    return max(least, ceil(rarer / shares.quantile))
 
 
 class Laws(NamedTuple):
@@ -119,7 +125,7 @@ class Designer:
 
     def forecast(self, episodes: float, shares: Shares, seed: int) -> float:
         """About which error bound so many further episodes would give."""
-        design = self.design(episodes, shares, FORECAST, seed)
+        design = self.design(episodes, shares, draws_for(shares, FORECAST), seed)
         return float(self.counts.setting.sigma[-1]) if design is None else forecast_bound(self.counts, design).value
 
     def episodes_for(self, error: float, shares: Shares, seed: int, most: float) -> float | None:

@@ -200,6 +200,11 @@ class Explorer(ABC):
         return ""
 
     @property
+    def finished(self) -> bool:
+        """Whether nothing is gained by more episodes: exploration then stops."""
+        return False
+
+    @property
     def expected(self) -> float | None:
         """About how many episodes there will be in all, if the algorithm has planned that; None otherwise."""
         return None

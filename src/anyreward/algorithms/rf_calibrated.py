@@ -29,7 +29,7 @@ from ..certificates.calibrated import CalibratedBound, Design, Shares, attempt_d
 from ..certificates.certificate import Certificate, certificate_of
 from ..data.counts import Counts
 from ..setting import Setting, positive, shown
-from .designing import DRAWS, Designer
+from .designing import MOST_DRAWS, Designer, draws_for
 from .explorer import Explorer, Policies, Request
 from .registry import register
 from .rf_trajectory import RFTrajectory
@@ -67,6 +67,8 @@ class RFCalibrated(Explorer):
         if not (isinstance(bounds, str) and bounds == CalibratedBound.name):
             raise ValueError(f"bounds is {shown(bounds)}: {type(self).__name__} explores for the bounds 'calibrated'.")
         super().__init__(setting, delta, bounds, **options)
+        if draws_for(Shares.of(attempt_delta(self.delta, 1))) > MOST_DRAWS:
+            raise ValueError(f"delta is {delta}: the bounds 'calibrated' would have to simulate too much. Use 'tight', or 0.001.")
         self.epsilon = float(setting.sigma[-1]) / 10 if epsilon is None else positive(epsilon, "epsilon")
         self.scout = RFTrajectory(setting, delta=delta, transfer=None if setting.stationary else False, seed=self.seed)
         self.counts = self.scout.counts
@@ -91,7 +93,7 @@ class RFCalibrated(Explorer):
         policy = self._policy()
         # Not more episodes than filling the quotas takes at least, so that it ends with the episode that fills the last one.
         each = setting.horizon if setting.stationary else 1
-        least = ceil(int((self._quota - self._filled).max()) / each)
+        least = ceil(int(np.maximum(self._quota - self._filled, 0).max()) / each)
         many = min(episodes, self._until_policy, max(1, ROOM // policy.size), max(1, least))
         return Policies(np.broadcast_to(policy, (many, setting.horizon, setting.n_outcomes)))
 
@@ -125,7 +127,7 @@ class RFCalibrated(Explorer):
         self._look = max(t + 1, ceil(LOOK * t))
         designer, shares = Designer(self.counts.copy()), Shares.of(attempt_delta(self.delta, 1))
         needed = designer.episodes_for(self.epsilon / 2, shares, self._stream(0), most=t / SCOUTING)
-        if needed is not None and (design := designer.design(needed, shares, DRAWS, self._stream(1, 1))) is not None:
+        if needed is not None and (design := designer.design(needed, shares, draws_for(shares), self._stream(1, 1))) is not None:
             self._begin(design, needed, t)
             apart = designer.tight_episodes_for(self.epsilon / 2, self.delta, most=64 * needed)
             rather = "more than " if apart is None else "about "
@@ -154,7 +156,7 @@ class RFCalibrated(Explorer):
         """The design of an attempt: all of them are functions of the first."""
         first, shares = self._planned, Shares.of(attempt_delta(self.delta, attempt))
         quota = np.ceil(first.quota * STEPS ** (attempt - 1)).astype(np.int64)
-        draws = max(DRAWS, ceil(60 / shares.quantile))  # the rarer what is bounded, the more
+        draws = draws_for(shares)
         return Design(**{**first.to_dict(), "quota": quota, "shares": shares, "draws": draws, "seed": self._stream(1, attempt)})
 
     # --- Filling quotas ---
@@ -234,7 +236,8 @@ class RFCalibrated(Explorer):
         bound = CalibratedBound(design, restarts, self._attempt, int(starts.sum()))
         self._keep(bound, final, self._seen.copy(), starts)
         self._attempt += 1
-        self._quota = self.design_of(self._attempt).quota
+        if not self.finished:
+            self._quota = self.design_of(self._attempt).quota
 
     def _keep(self, bound: CalibratedBound, final: Design, seen: np.ndarray, starts: np.ndarray) -> None:
         """Keeps a certificate if it is the best so far."""
@@ -270,8 +273,15 @@ class RFCalibrated(Explorer):
     def own_epsilon(self) -> float | None:
         return 2 * self.error_bound
 
+    @property
+    def finished(self) -> bool:
+        """Whether all attempts were made: another one would have too small a part of delta to be simulated."""
+        if self._scouting:
+            return False
+        return draws_for(Shares.of(attempt_delta(self.delta, self._attempt))) > MOST_DRAWS
+
     def reached(self, goal: float) -> bool:
-        return self._best is not None and self._best[2] <= goal
+        return self._best is not None and (self._best[2] <= goal or self.finished)
 
     def certificate(self, epsilon: float | None = None) -> Certificate:
         """What can be certified now; `epsilon` is the target, if there is one."""
@@ -333,7 +343,7 @@ class RFCalibrated(Explorer):
             raise ValueError(f"{damaged} damaged.")
         self._begin(design, needed, scouted)
         self._look, self._attempt, self._until_policy = look, attempt, until
-        self._quota = self.design_of(attempt).quota
+        self._quota = self.design_of(attempt - self.finished).quota
         restarts = checked_array(state["restarts"], np.int64, (None, 2), damaged, 0)
         self._restarts = [(int(law), int(outcome)) for law, outcome in restarts]
         self._final, _ = design.restarted(restarts)

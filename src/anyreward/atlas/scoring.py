@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..certificates.calibrated import CalibratedBound
 from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, reward_of_setting
 from ..rewards.observed import PAID_ONCE, ObservedRewards, RewardBounds
 from ..setting import boolean, shown
@@ -176,6 +177,8 @@ def _own(
     """The scoring of the reward that the environment itself paid."""
     paid, setting = atlas.paid, atlas.counts.setting
     if paid is None or not len(paid):
+        if atlas.certificate.bounds == CalibratedBound.name:
+            raise ValueError("observed rewards are not kept with calibrated bounds: give a reward, or explore with tight bounds.")
         raise ValueError("this atlas has no observed rewards: explore an environment that pays rewards, or give a reward.")
     if rewards not in REWARDS:
         raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")

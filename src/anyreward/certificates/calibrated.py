@@ -722,7 +722,8 @@ class CalibratedBound:
     attempt : int, default 1
         The number of the attempt. Each has its own part of delta, `attempt_delta`.
     episodes : int, default 0
-        How many episodes were played in all, scouting included. It is printed, and not used.
+        How many episodes `explore` played in all, scouting included. 0 if the data are from elsewhere: that the design was fixed
+        before them is then an assumption, which is printed.
     """
 
     name: ClassVar[str] = "calibrated"
@@ -743,6 +744,11 @@ class CalibratedBound:
             object.__setattr__(self, name, value)
         if self.attempt > 100:
             raise ValueError(f"attempt is {self.attempt}: nothing would be left of delta.")
+        listed = isinstance(self.restarts, list | tuple | np.ndarray)
+        if not listed or any(np.shape(pair) != (2,) for pair in self.restarts):
+            raise ValueError(
+                f"restarts is {shown(self.restarts)}: it has to be a list of pairs, a row of the design and an outcome."
+            )
         pairs = tuple((whole_number(row, "a restart"), whole_number(x, "a restart")) for row, x in self.restarts)
         object.__setattr__(self, "restarts", pairs)
         if self.design is None and pairs:
@@ -779,12 +785,13 @@ class CalibratedBound:
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         """The KL radius of each row of the table, 0 without data, on the event of the certificate: at no further delta.
 
-        Two bounds on m KL(p_hat, p) hold there (`docs/theory.md`, 14, Intervals). That of the union bound is for rows whose
+        If the design takes more of delta than its attempt may, as when only a part of delta is asked for, nothing is known.
+        Otherwise, two bounds on m KL(p_hat, p) hold (`docs/theory.md`, 14, Intervals). That of the union bound is for rows whose
         samples are those of their only block; the sum of the limit of the deviance within the set and of the common budget for
         mass outside the sets is for all calibrated rows. Rows that are not in the design are unknown.
         """
         radii = np.zeros(len(counts.table.n))
-        if self.design is None:
+        if self.design is None or self.known_design.delta > attempt_delta(probability(delta, "delta"), self.attempt):
             radii[counts.table.n > 0] = kernels.radii.NOTHING_KNOWN
             return np.where(counts.known_rows(), 0.0, radii)
         setting, A = counts.setting, counts.setting.n_actions
@@ -803,7 +810,7 @@ class CalibratedBound:
         one_block = (times == 0) if final.max_restarts in (0, setting.n_outcomes) else np.zeros(len(row), bool)
         size, tail = final.size, final.shares.deviance / max(1, int(np.count_nonzero(final.size)))
         limits = {int(k): deviance_limit(int(k), tail) for k in np.unique(size) if k > 0}
-        outside = -fsum((times + violated) * np.log1p(-final.budget)) - (log(support) if support else 0.0)
+        outside = -fsum((times + violated) * np.log1p(-final.budget)) - log(support) if support else inf
         complete = size == np.where(final.step < 0, setting.n_states, setting.n_outcomes)
         with_set = np.array([limits.get(int(k), inf) for k in size]) + np.where(complete, 0.0, outside / final.budget)
         by_set = np.where((size > 0) & ~violated, with_set * (1 + 1e-12) / m, inf)
@@ -822,8 +829,10 @@ class CalibratedBound:
             self.known_design.check(counts.setting)
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
-        """None."""
-        return ()
+        """That the design came before the data, unless `explore` made it."""
+        return (
+            () if self.design is None or self.episodes else ("the quotas and their sets were fixed before the counted samples",)
+        )
 
     def __str__(self) -> str:
         if self.design is None:

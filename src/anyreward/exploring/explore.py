@@ -18,6 +18,7 @@ from ..algorithms import Explorer, make_explorer
 from ..algorithms.registry import explorer_class, for_bounds
 from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound
+from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import OBSERVED
 from ..data.counts import LARGEST_COUNT
 from ..data.tabular import TabularMDP
@@ -115,7 +116,8 @@ def explore(
     checkpoint
         A file to save to while exploring. If it is there already, the exploration that it holds is resumed: the same call
         reaches the same atlas, bit for bit, as if it had never been interrupted. A larger max_episodes or a smaller epsilon
-        resume it too, except for algorithms that have to know the number of episodes beforehand.
+        resume it too, except for algorithms that have to know the number of episodes beforehand; with calibrated bounds, epsilon
+        has to be the same.
     checkpoint_every
         Seconds between two saves to the checkpoint, 10 unless it is given.
     stop
@@ -123,10 +125,10 @@ def explore(
         guarantees (`Explorer.own_epsilon`), which is kept in `atlas.source["own"]`.
     max_seconds
         Stop as soon as possible after this many seconds of exploration, as if max_episodes had been reached there. The
-        certificate is valid, since it holds at all times at once. Such a run cannot be repeated by its seed, as it depends on the
-        machine when time is up: explore with the max_episodes that it reached. An episode that has begun is played to its end.
-        The audit of an environment does not count, compiling for the first time does. With a checkpoint, these are the seconds
-        of this call.
+        certificate is valid, since it holds at all times at once (calibrated bounds: once their quotas are filled). Such a run
+        cannot be repeated by its seed, as it depends on the machine when time is up: explore with the max_episodes that it
+        reached. An episode that has begun is played to its end. The audit of an environment does not count, compiling for the
+        first time does. With a checkpoint, these are the seconds of this call.
     on_interrupt
         `"return"`: Ctrl-C stops the exploration as if max_episodes had been reached, saves it if there is a checkpoint, and
         returns the atlas so far; a second Ctrl-C raises KeyboardInterrupt at once. `"raise"`: Ctrl-C raises KeyboardInterrupt,
@@ -160,6 +162,8 @@ def explore(
         raise ValueError(f"stop is {shown(stop)}: it has to be 'certificate' or 'own'.")
     if on_interrupt not in ("return", "raise"):
         raise ValueError(f"on_interrupt is {shown(on_interrupt)}: it has to be 'return' or 'raise'.")
+    if record and bounds == CalibratedBound.name:
+        raise ValueError("record is True, but with calibrated bounds only counts are kept: leave it out, or use tight bounds.")
     if record and not kind.plays_episodes:
         raise ValueError(f"record is True, but {kind.__name__} plays no episodes that could be kept.")
     adapter = {name: options.pop(name) for name in ADAPTER if name in options}

@@ -93,7 +93,7 @@ class Run:
         look, arrived = last_look if t == last_look else self.next_look(last_look), False
         while True:
             if arrived or t >= look:
-                if self.look(show) <= goal or t >= self.max_episodes:
+                if self.look(show) <= goal or t >= self.max_episodes or explorer.finished:
                     stopped = False
                     break
                 look = self.next_look(t)
