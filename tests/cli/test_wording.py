@@ -65,6 +65,8 @@ ELSEWHERE = (
     "checkpoint_every ",
     "shares is 7: it has to be a Shares",  # designs of calibrated certificates are made by programs
     "max_restarts is 7: it cannot be negative",
+    "quotas has the shape",
+    "successors has the shape",
     "7 has 7 restarts: max_restarts of the design is 7",
     "on_interrupt ",
     "reward is a function",

@@ -18,7 +18,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
-from math import fsum, inf, log, log1p
+from math import ceil, fsum, inf, log, log1p
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -260,6 +260,64 @@ class Design:
             column = np.ascontiguousarray(about[name], "<i8" if name in WHOLE else "<f8")
             sha.update(f"{name} {len(column)}".encode() + column.tobytes())
         return sha.hexdigest()
+
+    @classmethod
+    def of_quotas(
+        cls,
+        setting: Setting,
+        quotas: ArrayLike,
+        delta: float,
+        successors: ArrayLike | None = None,
+        starts: int = 0,
+        seed: int = 0,
+    ) -> Design:
+        """The design of amounts of data that were fixed beforehand.
+
+        Parameters
+        ----------
+        setting : Setting
+        quotas : array_like of int, (H, S, A), or (S, A) if stationary
+            How many samples of each law are counted; 0 for laws that are not sampled, which stay unknown.
+        delta : float
+            The probability with which the certificate may fail.
+        successors : array_like of bool, (S, A, outcomes) or (H, S, A, outcomes), optional
+            Which outcomes were expected beforehand. Fewer make the certificate smaller, if no others turn up. All, unless given.
+        starts : int, default 0
+            How many initial states are counted, if their distribution is estimated.
+        seed : int, default 0
+            The seed of the simulation.
+        """
+        S, A, outcomes = setting.n_states, setting.n_actions, setting.n_outcomes
+        shape = (S, A) if setting.stationary else (setting.horizon, S, A)
+        amounts = np.asarray(quotas)
+        if amounts.shape != shape or amounts.dtype.kind not in "iu" or amounts.min(initial=0) < 0:
+            raise ValueError(f"quotas has the shape {amounts.shape}: whole numbers of shape {shape} are needed, none negative.")
+        amounts = amounts.reshape(-1, S, A).astype(np.int64)
+        allowed = np.ones((*amounts.shape, outcomes), bool)
+        if successors is not None:
+            given = np.asarray(successors)
+            if given.dtype != bool or given.shape not in ((S, A, outcomes), allowed.shape):
+                raise ValueError(f"successors has the shape {given.shape}: booleans of shape {(S, A, outcomes)} are needed.")
+            allowed = np.broadcast_to(given, allowed.shape)
+        step, state, action = np.nonzero(amounts)
+        sets = [np.flatnonzero(allowed[at]) for at in zip(step, state, action, strict=True)]
+        quota = amounts[step, state, action]
+        if setting.estimates_start and starts:
+            step, state, action = (np.append(-1, step), np.append(0, state), np.append(0, action))
+            sets, quota = [np.arange(S), *sets], np.append(whole_number(starts, "starts"), quota)
+        shares = Shares.of(delta)
+        return cls(
+            step=step,
+            state=state,
+            action=action,
+            quota=quota,
+            budget=np.full(len(step), 0.9),
+            first=np.concatenate([[0], np.cumsum([len(one) for one in sets])]).astype(np.int64),
+            symbols=np.concatenate(sets) if sets else np.zeros(0, np.int64),
+            shares=shares,
+            draws=max(4000, ceil(60 / shares.quantile)),
+            seed=seed,
+        )
 
     def restarted(self, restarts: ArrayLike) -> tuple[Design, np.ndarray]:
         """The design whose sets have the symbols of restarts, each at the end of its set, and how often each row restarted.
@@ -705,8 +763,11 @@ FIRST, LATER = 0.7, 0.3  # the share of delta of the first attempt, and the fact
 
 
 def attempt_delta(delta: float, attempt: int) -> float:
-    """The part of delta that an attempt takes, counted from 1: all of them together take delta at most."""
-    return FIRST * LATER ** (attempt - 1) * delta
+    """The part of delta that an attempt takes, counted from 1: all of them together take delta at most.
+
+    Attempt 0 is the only one, and takes all of it.
+    """
+    return delta if attempt == 0 else FIRST * LATER ** (attempt - 1) * delta
 
 
 @dataclass(frozen=True)
@@ -720,7 +781,7 @@ class CalibratedBound:
     restarts : list of (int, int)
         Which rows of the design started again, each with the outcome that joined its set, in the order in which it happened.
     attempt : int, default 1
-        The number of the attempt. Each has its own part of delta, `attempt_delta`.
+        The number of the attempt, or 0 if there is only one. Each has its own part of delta, `attempt_delta`.
     episodes : int, default 0
         How many episodes `explore` played in all, scouting included. 0 if the data are from elsewhere: that the design was fixed
         before them is then an assumption, which is printed.
@@ -737,7 +798,7 @@ class CalibratedBound:
             object.__setattr__(self, "design", Design.from_dict(self.design))
         elif not isinstance(self.design, Design | None):
             raise ValueError(f"design is {shown(self.design)}: it has to be a Design, which says what is counted.")
-        for name, least in (("attempt", 1), ("episodes", 0)):
+        for name, least in (("attempt", 0), ("episodes", 0)):
             value = whole_number(getattr(self, name), name)
             if value < least:
                 raise ValueError(f"{name} is {value}: it has to be at least {least}.")
@@ -837,9 +898,9 @@ class CalibratedBound:
     def __str__(self) -> str:
         if self.design is None:
             return "calibrated bounds, no design yet"
-        design = self.known_design
+        design, attempt = self.known_design, f"attempt {self.attempt} with " if self.attempt else ""
         return (
-            f"calibrated bounds, attempt {self.attempt} with quotas {design.digest()[:12]} for {len(design.step):,} laws, "
+            f"calibrated bounds, {attempt}quotas {design.digest()[:12]} for {len(design.step):,} laws, "
             f"{design.draws:,} draws from seed {design.seed}; plans use the {int(design.quota.sum()):,} counted transitions"
         )
 

@@ -18,7 +18,7 @@ from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import assumed, confidence_level, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options, with_later_options
-from .calibrated import CalibratedBound
+from .calibrated import CalibratedBound, Design
 from .intervals import Robust
 
 OBSERVED = "observed"  # in place of the fingerprint of a reward that was observed, not given
@@ -306,15 +306,17 @@ def certify(
     counts : Counts
     delta : float, default 0.1
         The probability that the certificate may be wrong.
-    bounds : {"tight", "paper"} or Bound, default "tight"
-        The error bound.
+    bounds : {"tight", "paper", "calibrated"} or Bound, default "tight"
+        The error bound. `"calibrated"` is for batches whose sizes were fixed before they were drawn, and needs `quotas`.
     epsilon : float, optional
         A target; `Certificate.met` then says whether it is reached.
     reward_range : (float, float), default (0, 1)
         The range of the rewards that the certificate is about. epsilon is in their units.
     **options
         Options of the error bound, such as `max_successors` of `TightBound`; or `deterministic=True` if you know beforehand that
-        every transition is deterministic.
+        every transition is deterministic. With `bounds="calibrated"`: `quotas`, the number of samples of each law that was fixed
+        beforehand, (H, S, A), or (S, A) if stationary; the counts have to have exactly that many. Also `successors`, a mask of
+        the outcomes that were expected, and `starts`, the number of initial states (`Design.of_quotas`).
 
     Returns
     -------
@@ -327,6 +329,9 @@ def certify(
     and may depend on earlier ones, and if all episodes up to some time are counted. The time may depend on the data. Leaving out
     episodes because of what happened in them voids the certificate.
     """
+    if isinstance(bounds, str) and bounds == CalibratedBound.name and "quotas" in options:
+        how = {name: options.pop(name) for name in ("quotas", "successors", "starts") if name in options}
+        options = {"design": Design.of_quotas(counts.setting, delta=delta, **how), "attempt": 0, **options}
     bound = as_bound(bounds, **options)
     counts.check_start()
     ends = checked_range(reward_range)
