@@ -29,7 +29,7 @@ MARGIN = 0.97  # of the expected visits that a quota asks for, since visits vary
 AIM = 1.0  # of the target that the forecast aims at; it is usually 5 to 8% above what comes out, by the noise of scouting
 BUDGET = 0.9  # how much each law counts in the common budget for mass outside the sets
 FORECAST, DRAWS = 400, 4000  # draws for a forecast and for the certificate, at least
-MOST_DRAWS = 500_000  # beyond which it would take too long
+MOST_DRAWS = 110_000  # beyond which it would take too long: four attempts at delta = 0.1, and one at 0.001
 
 
 def draws_for(shares: Shares, least: int = DRAWS) -> int:
