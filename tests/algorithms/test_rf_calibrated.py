@@ -287,3 +287,18 @@ def test_a_design_for_data_from_elsewhere_is_an_assumption():
     certificate = ar.certify(counts, 0.1, "calibrated", design=design)
     assert "the quotas and their sets were fixed before the counted samples" in str(certificate)
     assert certificate.check(counts)
+
+
+def test_counts_from_which_samples_were_left_out_have_no_other_certificate(tmp_path):
+    """A law that starts again leaves out samples for what they showed, which tight bounds do not allow for."""
+    mdp = rare_model(1)
+    explorer, _, _ = explored(mdp, mdp.setting(4, 1.0, True), 1.0, 1)
+    counts, bound = explorer.certified, explorer.certificate().bound
+    assert counts.selected == (len(bound.restarts) > 0)
+    counts.selected = True
+    for other in (counts, counts.copy(), counts + ar.Counts(counts.setting)):
+        with pytest.raises(ValueError, match="cannot be certified with other bounds than their own"):
+            ar.certify(other)
+    assert explorer.certificate().check(counts)
+    with pytest.raises(ValueError, match="need quotas that were fixed before the data"):
+        ar.certify(counts, 0.1, "calibrated")

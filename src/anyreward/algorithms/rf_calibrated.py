@@ -256,6 +256,7 @@ class RFCalibrated(Explorer):
             at = np.flatnonzero(starts)
             flows = np.concatenate([flows, np.stack([0 * at - 1, 0 * at, 0 * at, at, starts[at]], axis=1)])
         counts.declare(self.counts.declarations())
+        counts.selected = len(self._restarts) > 0
         counts.add_flows(np.ascontiguousarray(flows, dtype=np.int64))
         return counts
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import checked_array
+from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import OBSERVED, Certificate, certify
 from ..data.counts import COLUMNS, Counts
 from ..data.numbering import Numbering
@@ -110,6 +111,7 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         known = np.array(about["known"], dtype=np.int64).reshape(-1, 2)
         table = {name: columns[name] for name in columns if name not in PAID}
         counts = Counts.from_columns(setting, table, known, about["added"] if about["format"] == FORMAT else 2)
+        counts.selected = isinstance(certificate.bound, CalibratedBound) and len(certificate.bound.restarts) > 0
         if "taken" in arrays:
             counts.taken = checked_taken(arrays["taken"], counts)
         if about["format"] < FORMAT:

@@ -897,7 +897,7 @@ class CalibratedBound:
 
     def __str__(self) -> str:
         if self.design is None:
-            return "calibrated bounds, no design yet"
+            return "calibrated bounds, whose quotas are not filled yet"
         design, attempt = self.known_design, f"attempt {self.attempt} with " if self.attempt else ""
         return (
             f"calibrated bounds, {attempt}quotas {design.digest()[:12]} for {len(design.step):,} laws, "

@@ -332,7 +332,14 @@ def certify(
     if isinstance(bounds, str) and bounds == CalibratedBound.name and "quotas" in options:
         how = {name: options.pop(name) for name in ("quotas", "successors", "starts") if name in options}
         options = {"design": Design.of_quotas(counts.setting, delta=delta, **how), "attempt": 0, **options}
+    elif isinstance(bounds, str) and bounds == CalibratedBound.name and not options:
+        raise ValueError("the bounds 'calibrated' need quotas that were fixed before the data: give them, or use tight bounds.")
     bound = as_bound(bounds, **options)
+    if counts.selected and not isinstance(bound, CalibratedBound):
+        raise ValueError(
+            "these counts cannot be certified with other bounds than their own: with calibrated bounds, samples of laws that "
+            "started again were left out."
+        )
     counts.check_start()
     ends = checked_range(reward_range)
     return certificate_of(counts, delta, bound, bound(counts, probability(delta, "delta")), epsilon, ends)

@@ -86,6 +86,7 @@ class Counts:
         self.numbering: Numbering | None = None
         self.paid: ObservedRewards | None = None
         self.taken = np.zeros((0, 4), np.int64)
+        self.selected = False  # samples were left out for what they showed: only a certificate that allows for that is valid
         self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
         self._changes = 0  # increases with each declaration
@@ -778,6 +779,7 @@ class Counts:
             self._changes,
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
+        twin.selected = self.selected
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -797,6 +799,7 @@ class Counts:
         total.paid, total.source = None if self.paid is None or other.paid is None else self.paid + other.paid, {}
         total.taken = np.concatenate([self.taken, other.taken])
         total.numbering = self.numbering or other.numbering
+        total.selected = self.selected or other.selected
         total._share_marks(other)
         total.runs += other.runs
         if total._pool is not None:
