@@ -18,7 +18,17 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 NUMBER = r"-?\d+(?:\.\d+)?"  # for which patterns write N
 # What an example has to print: patterns, whose groups are numbers in increasing order.
 PROMISES = {
+    "asking": [
+        r"earns .*certainly (N) to (N)", r"With at most 1 service: certainly (N) to (N), by 2 policies",
+        r"and certainly (N) to 1\.00 services", r"the smallest state == 'broken' that can be certified is 0\.0\d",
+        r"at least (0\.[1-9]\d*) services", r"Never broken: certainly with probability (N) to (N)",
+        r"new again: certainly with probability (N) to (N)", r"in May: no evidence", r"in June: the environment has changed",
+    ],
     "call_centre": [r"Explored 20,000 days", r"wage 0\.3: .*certainly (N) to (N)", r"Five days .* cost \d+"],
+    "given_rewards": [
+        r"For three goals: \d+ episodes, epsilon 0\.9", r"For all their mixtures: \d+ episodes, epsilon 0\.[1-8]",
+        r"between (N) and .*; the optimum is really (N)", r"the law 0, seen", r"After \d+ episodes: between (N) and (N)",
+    ],
     "logs": [
         r"Read [\d,]+ actions on 6,000 tickets",
         r"there are no other states than the 3 that appear in the data",
@@ -30,6 +40,13 @@ PROMISES = {
     "maintenance": [
         r"normal +earns .*certainly (N) to (N)", r"its value lies between (N) and (N)",
         r"Better .* by (N) to (N)", r"day 9: wear \d",
+    ],
+    "shared_laws": [
+        r"declaring nothing: the certificate says nothing; this plan certainly earns (N) to (N) of 20",
+        r"declaring eight laws: .* lose at most \d\.\d\d; this plan certainly earns (1[78]\.\d+) to (N) of 20",
+        r"with a broken press: service the press",
+        r"declaring one law of demand, storage is dear: the plan certainly earns (N) to (N) of 14",
+        r"66 states and actions share one law \('demand'\), as declared",
     ],
     "taxi": [
         r"the plan earns at least 7\.930", r"the optimum is 7\.930", r"certainly between (N) and (N)", r"earned \+\d+",

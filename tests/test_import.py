@@ -63,8 +63,9 @@ def test_names_that_are_promised():
 
 
 ROOMS = (
-    "setting words _files _checks", "outline plots pages", "kernels", "data rewards", "planning envs", "playing",
-    "certificates theory", "atlas", "algorithms", "environments", "exploring", "testing experiments", "cli __main__",
+    "setting shared_laws structure words _files _checks executors", "outline plots pages", "kernels", "data rewards",
+    "planning envs", "playing", "certificates theory", "atlas", "algorithms", "environments", "exploring", "testing experiments",
+    "cli __main__",
 )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ def test_numbers_are_made_plain():
     values = dataclasses.asdict(made)
     empty = [values.pop(name) for name in ("absorbing_states", "illegal_actions", "assumed", "initial")]
     assert values.pop("terminal") is None
+    assert values.pop("structure") is None
     assert {type(value) for value in values.values()} == {int, float, bool}
     assert empty == [(), (), (), ()]
 

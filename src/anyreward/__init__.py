@@ -11,6 +11,9 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 `Atlas`, `Plan`, `Interval`, `load`              the result of an exploration: plan, evaluate, merge, save and load
 `Certificate`, `certify`                         what data prove, also data that somebody else collected (`Counts`)
 `Setting`, `Counts`, `TabularMDP`                the sizes of a problem, observed transitions, known models
+`term`                                           names a part of a reward, by which a plan's value is split
+`Automaton`                                      a goal that remembers, or a reward machine, for `Atlas.reach`
+`Structure`                                      declares that many states and actions share few laws
 `audit`                                          checks whether an environment is Markov, and stationary
 `ALGORITHMS`, `Explorer`, `RFUCRL`, ...          exploration algorithms, to use with `ask` and `tell`
 `backward_induction`, `evaluate_policy`          exact planning in a known model
@@ -21,6 +24,7 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 from . import envs, theory
 from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
 from .atlas.atlas import Atlas
+from .atlas.automata import Automaton
 from .atlas.format import load
 from .atlas.plan import Interval, Plan
 from .certificates.certificate import Certificate, certify
@@ -28,9 +32,12 @@ from .data.counts import Counts
 from .data.tabular import TabularMDP
 from .exploring.audit import Audit, audit
 from .exploring.explore import explore, identify
+from .exploring.extend import extend as _extend  # noqa: F401 - makes it a method of atlases
 from .planning import backward_induction, evaluate_policy
 from .playing.opening import EnvironmentFailure, Gymnasium
+from .rewards.terms import term
 from .setting import Setting
+from .structure import Structure
 from .theory import horizon_for_discount
 
 __version__ = "0.2.0"
@@ -41,6 +48,7 @@ __all__ = [
     "RFUCRL",
     "Atlas",
     "Audit",
+    "Automaton",
     "Certificate",
     "Counts",
     "EnvironmentFailure",
@@ -50,6 +58,7 @@ __all__ = [
     "Plan",
     "RFTrajectory",
     "Setting",
+    "Structure",
     "TabularMDP",
     "audit",
     "backward_induction",
@@ -60,5 +69,6 @@ __all__ = [
     "horizon_for_discount",
     "identify",
     "load",
+    "term",
     "theory",
 ]

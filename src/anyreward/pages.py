@@ -140,7 +140,12 @@ def certificate_parts(certificate: Certificate, *more: tuple[str, Any]) -> list[
     it, setting = certificate, certificate.setting
     sure = f"with probability at least {confidence_level(it.delta)}"
     claimed = "Claimed by the file, not verified: " if it.claimed else ""
-    about = "every plan for every reward is" if it.every_reward else "the recommended policy is"
+    of_given = (
+        "the recommended policy is"
+        if not it.rewards
+        else f"the cautious plan for each given reward{' and mixture' if it.mixtures else ''} is"
+    )
+    about = "every plan for every reward is" if it.every_reward else of_given
     head = (
         f"{claimed}{about[0].upper() if not claimed else about[0]}{about[1:]} within ε = {up(it.epsilon)} of the optimum, {sure}."
     )
@@ -157,7 +162,12 @@ def certificate_parts(certificate: Certificate, *more: tuple[str, Any]) -> list[
         facts(
             [
                 ("target", aim),
-                ("rewards", f"of {of}, in [{exact(low)}, {exact(high)}]" if it.every_reward else "one"),
+                (
+                    "rewards",
+                    f"of {of}, in [{exact(low)}, {exact(high)}]"
+                    if it.every_reward
+                    else ("mixtures of " if it.mixtures else "") + "; ".join(it.names) or "one",
+                ),
                 ("problem", problem(setting)),
                 ("data", f"{it.played:,} episodes, {it.kind_of_bounds}"),
                 ("assumes", it.assumptions or "only the Markov property"),

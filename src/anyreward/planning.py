@@ -9,16 +9,23 @@ where V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from . import kernels
 from .data.tabular import TabularMDP, checked_policy
 from .rewards.forms import ArrivalReward, Reward, as_reward
 from .setting import whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from .kernels.planning import Rows
+
+MANY = 2**18  # rows from which on a step is worth a second thread
 
 
 class Transitions(Protocol):
@@ -31,8 +38,9 @@ class Transitions(Protocol):
     def check_horizon(self, horizon: int) -> None:
         """Raises if the model has no transition probabilities for that many steps."""
 
-    def expect(self, h: int, V: np.ndarray) -> np.ndarray:
-        """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
+    @property
+    def rows(self) -> Rows:
+        """The transitions of all steps, as the compiled pass takes them."""
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
         """The expectation of a reward on arrival for each state-action pair at step h, (S, A)."""
@@ -126,44 +134,31 @@ def induct(
     """
     S, A = model.n_states, model.n_actions
     r = mean_reward(model, reward, horizon)
+    Task = kernels.planning.Task
     Q, V, chosen = np.empty((horizon, S, A)), np.zeros((horizon + 1, S)), np.zeros((horizon, S), np.int64)
-    illegal = getattr(model, "illegal", ())  # illegal state-action pairs, (S, A); only empirical models have any
-    for h in range(horizon - 1, -1, -1):
-        Q[h] = r[h] + discount * model.expect(h, V[h + 1])
-        if limits is not None:
-            Q[h] = np.clip(Q[h], limits[0][h], limits[1][h])
-        if len(illegal):
-            Q[h][illegal] = -np.inf
-        if seen is not None:
-            chosen[h] = best_action(Q[h], seen[min(h, len(seen) - 1)], last or h + 1 < horizon)
-            V[h] = np.take_along_axis(Q[h], chosen[h][:, None], axis=1)[:, 0]
-        elif policy is None:
-            V[h] = Q[h].max(axis=1)
-        elif policy.ndim == 2:
-            V[h] = np.take_along_axis(Q[h], policy[h][:, None], axis=1)[:, 0]
-        else:
-            V[h] = (policy[h] * np.where(policy[h] > 0, Q[h], 0.0)).sum(axis=1)
-    if seen is not None:
-        return Values(Q, V, chosen)
-    return Values(Q, V, Q.argmax(axis=2) if policy is None else policy)
-
-
-def best_action(Q: np.ndarray, seen: np.ndarray, only_seen: bool) -> np.ndarray:
-    """The action of largest value in each state, (S,); among equals one that was seen, and then the one of smallest number.
-
-    Parameters
-    ----------
-    Q : ndarray, (S, A)
-        Action values.
-    seen : ndarray of bool, (S, A)
-        Which actions were seen.
-    only_seen : bool
-        Whether to choose among these alone, in states that have any.
-    """
-    if only_seen:
-        Q = np.where(seen | ~seen.any(axis=1, keepdims=True), Q, -np.inf)
-    best = Q.max(axis=1, keepdims=True) == Q
-    return (best.astype(np.int8) + (best & seen)).argmax(axis=1)
+    mixed = policy if policy is not None and policy.ndim == 3 else None
+    task = Task(
+        reward=np.require(r[:1] if r.strides[0] == 0 else r, float, ["C", "W"]),  # compiled for writable arrays in C order
+        discount=float(discount),
+        low=np.full(horizon, -inf) if limits is None else np.array(limits[0], float),
+        high=np.full(horizon, inf) if limits is None else np.array(limits[1], float),
+        illegal=getattr(model, "illegal", np.zeros((0, 0), bool)),  # only empirical models have any
+        seen=np.zeros((0, 0, 0), bool) if seen is None else np.require(seen, bool, ["C", "W"]),
+        only_seen=np.array([last or h + 1 < horizon for h in range(horizon)]),
+        policy=np.zeros((0, 0), np.int64) if policy is None or mixed is not None else np.require(policy, np.int64, ["C", "W"]),
+    )
+    workers = kernels.processors()
+    if mixed is None and (workers == 1 or S * A < MANY):
+        kernels.planning.induct(model.rows, task, Q, V, chosen)
+        return Values(Q, V, chosen if policy is None else policy)
+    bounds = np.linspace(0, S, workers + 1).astype(int).tolist()
+    with ThreadPoolExecutor(workers) as pool:
+        for h in range(horizon - 1, -1, -1):
+            every = model.rows, task, h, float(V[h + 1].mean()), Q, V, chosen
+            list(pool.map(lambda i, every=every: kernels.planning.part(*every, bounds[i], bounds[i + 1]), range(workers)))
+            if mixed is not None:
+                V[h] = (mixed[h] * np.where(mixed[h] > 0, Q[h], 0.0)).sum(axis=1)
+    return Values(Q, V, chosen if policy is None else policy)
 
 
 def mean_reward(model: Transitions, reward: np.ndarray | ArrivalReward, horizon: int) -> np.ndarray:
@@ -177,7 +172,7 @@ def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:
     """The model as an object with the methods of `Transitions`, checked against the horizon."""
     if whole_number(horizon, "horizon") < 1:
         raise ValueError(f"horizon is {horizon}: it has to be at least 1.")
-    transitions: Transitions = model if hasattr(model, "expect") else TabularMDP(model)  # type: ignore[assignment]
+    transitions: Transitions = model if hasattr(model, "rows") else TabularMDP(model)  # type: ignore[assignment]
     transitions.check_horizon(horizon)
     return transitions
 

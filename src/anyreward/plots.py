@@ -17,6 +17,7 @@ from .words import confidence_level, interval, plain
 if TYPE_CHECKING:
     from .atlas.atlas import Atlas
     from .atlas.plan import Plan
+    from .atlas.tradeoff import TradeOff
 
 SHADES = " ·░▒▓█"
 STEPS = "▁▂▃▄▅▆▇█"
@@ -199,6 +200,35 @@ def draw_plan(plan: Plan, grid: tuple[int, int] | None = None) -> Any:
         _draw_steps(below, plan, lines)
     else:
         _draw_grid(below, plan, shape)
+    return picture
+
+
+def draw_trade_off(curve: TradeOff) -> Any:
+    """A figure with the intervals of the plans of a trade-off as boxes, and the line beyond which no policy is.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib.patches import Rectangle
+
+    picture = figure(6.5, 5)
+    axis = picture.subplots()
+    for a, b in zip(curve.first, curve.second, strict=True):
+        axis.add_patch(Rectangle((a.lower, b.lower), a.upper - a.lower, b.upper - b.lower, color=BLUE, alpha=0.15, linewidth=0))
+    axis.plot([a.value for a in curve.first], [b.value for b in curve.second], "o-", color=BLUE, label="plans, empirical model")
+    low, high = min(a.lower for a in curve.first), max(a.upper for a in curve.first)
+    xs = np.linspace(low, high, 200)
+    beyond = np.array([curve.most(x) for x in xs.tolist()])
+    top = max(b.upper for b in curve.second)
+    shown = np.isfinite(beyond)
+    axis.plot(xs[shown], np.minimum(beyond[shown], top), color="black", linewidth=1, label="no policy is beyond")
+    axis.set(
+        xlabel=_label(curve.names[0]),
+        ylabel=_label(curve.names[1]),
+        title=f"Trade-off; boxes and line with probability {confidence_level(curve.delta)}",
+    )
+    axis.legend(loc="lower left", frameon=False)
     return picture
 
 

@@ -17,6 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from .shared_laws import SharedLaws
+from .structure import Structure
+
 MIN_PROBABILITY = 1e-300  # the smallest accepted confidence parameter: its shares must not underflow
 MAX_NODES = 2**31 - 2  # visited (step, state) nodes are numbered with 32 bits
 TOLERANCE = 1e-9  # how far the sum of given probabilities may be from one; they are then rescaled
@@ -73,6 +76,9 @@ class Setting:
         The distribution of the initial state, if it is known: it is then not estimated, and has no share of delta. Data that
         contradict it are refused. It is kept as pairs, without the states of probability 0. A distribution that is certain of
         one state becomes `initial_state`.
+    structure : Structure, optional
+        How transitions are drawn, if it is known that many pairs share few laws. It is kept as tables (`SharedLaws`). Laws that
+        do not depend on the step make the setting stationary.
     """
 
     n_states: int
@@ -88,8 +94,10 @@ class Setting:
     terminal: str | None = None
     assumed: tuple[str, ...] = ()
     initial: tuple[tuple[int, float], ...] = ()
+    structure: SharedLaws | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "stationary", boolean(self.stationary, "stationary"))
         for name in ("n_states", "n_actions", "horizon"):
             value = whole_number(getattr(self, name), name)
             if value < 1:
@@ -99,6 +107,8 @@ class Setting:
             raise ValueError(
                 f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}, or None."
             )
+        if self.structure is not None:  # before anything is computed that depends on it
+            self._pool_steps()
         if max(self.horizon, self.n_actions) > MAX_NODES:
             raise ValueError(f"{self.n_actions} actions and {self.horizon} steps are too many: both have to stay below 2^31.")
         if self.layers * self.n_outcomes > MAX_NODES:
@@ -108,7 +118,6 @@ class Setting:
         if not 0.0 < real_number(self.discount, "discount") <= 1.0:
             raise ValueError(f"discount is {self.discount}: it has to be in (0, 1].")
         object.__setattr__(self, "discount", float(self.discount))
-        object.__setattr__(self, "stationary", boolean(self.stationary, "stationary"))
         object.__setattr__(self, "arrival_rewards", boolean(self.arrival_rewards, "arrival_rewards"))
         object.__setattr__(self, "hidden_masks", boolean(self.hidden_masks, "hidden_masks"))
         if self.initial_state is not None:
@@ -134,6 +143,50 @@ class Setting:
         if len(law) == 1:
             object.__setattr__(self, "initial_state", law[0][0])
         object.__setattr__(self, "initial", law if len(law) > 1 else ())
+        if self.structure is not None:
+            self._tabulate()
+
+    def _pool_steps(self) -> None:
+        """Makes the setting stationary if the laws of its structure do not depend on the step."""
+        given: Any = self.structure
+        if isinstance(given, dict):  # from a file
+            given = SharedLaws(**given)
+        if not isinstance(given, Structure | SharedLaws):
+            raise ValueError(f"structure is {shown(given)}: it has to be a Structure.")
+        if given.step_dependent and self.horizon > 1 and self.stationary:
+            raise ValueError("structure has laws that depend on the step, but stationary is True: leave one of them out.")
+        object.__setattr__(self, "stationary", not (given.step_dependent and self.horizon > 1))
+        object.__setattr__(self, "structure", given)
+
+    def _tabulate(self) -> None:
+        """Turns the declared structure into tables. Raises if it does not fit the setting."""
+        given: Any = self.structure
+        if self.hidden_masks:
+            raise ValueError(
+                "structure needs to know which actions are legal, also in states that were never visited: pass "
+                "action_masks='none' if all of them are everywhere, or an array (in a log, legal as a mapping)."
+            )
+        if self.terminal == "outcome":
+            raise ValueError(
+                "structure does not suit terminal='outcome', where terminating in a state and continuing from it are two "
+                "outcomes: pass terminal='state' or terminal='end' if you know how episodes terminate."
+            )
+        absorbing, illegal = set(self.absorbing_states), set(self.illegal_actions)
+        if isinstance(given, Structure):
+            given = given.tabulate(self.n_states, self.n_actions, self.horizon, lambda s, a: s in absorbing or (s, a) in illegal)
+        if (given.n_states, given.n_actions) != (self.n_states, self.n_actions) or given.steps not in (1, self.horizon):
+            raise ValueError(
+                f"structure is for {given.n_states} states, {given.n_actions} actions and {given.steps} steps, "
+                "not for this setting."
+            )
+        without = (given.law_of < 0).all(axis=1).reshape(-1, self.n_states, self.n_actions)
+        expected = np.zeros(without.shape[1:], bool)
+        expected[list(absorbing)] = True
+        if illegal:
+            expected[*np.array(sorted(illegal)).T] = True
+        if (without & ~expected).any():
+            raise ValueError("structure has no law for some legal pair: every legal pair needs one.")
+        object.__setattr__(self, "structure", given)
 
     def _checked_initial(self) -> tuple[tuple[int, float], ...]:
         """`initial` as pairs of positive probability, by state, that sum to one. Raises if it is not a distribution."""
@@ -211,15 +264,20 @@ class Setting:
 
         `named` gives the sentence the names of the states that it mentions (`Counts.named`).
         """
-        if self.estimates_start or (possible := np.isin(states, self.starts[0])).all():
+        if self.estimates_start:
+            return
+        known = self.starts[0]
+        possible = states == known[0] if len(known) == 1 else np.isin(states, known)
+        if possible.all():
             return
         b = int((~possible).argmax())
-        known = "which has probability 0 in initial" if self.initial else f"not in the initial_state {self.initial_state}"
-        raise ValueError(named(f"{who or f'episode {b}'} starts in state {states[b]}, {known}."))
+        why = "which has probability 0 in initial" if self.initial else f"not in the initial_state {self.initial_state}"
+        raise ValueError(named(f"{who or f'episode {b}'} starts in state {states[b]}, {why}."))
 
     def stays(self, states: np.ndarray) -> np.ndarray:
         """Which outcomes are known beforehand to be absorbing: an array of booleans in the shape of `states`."""
-        return (states >= self.n_states) | np.isin(states, self.absorbing_states)
+        ended = states >= self.n_states
+        return ended | np.isin(states, self.absorbing_states) if self.absorbing_states else ended
 
     def identity(self) -> dict[str, Any]:
         """All fields as plain values, for a digest of the setting.
@@ -234,7 +292,9 @@ class Setting:
     def assumptions(self) -> tuple[str, ...]:
         """What a certificate about this setting assumes in addition to the Markov property, as phrases for printing."""
         said = []
-        if self.stationary:
+        if self.structure is not None:
+            said.append(self.structure.in_words)
+        elif self.stationary:
             said.append("the transitions are the same at every step")
         if not self.estimates_start:
             said.append(self.start_in_words)
@@ -277,7 +337,14 @@ class Setting:
 
 
 # Fields that the first versions did not have, with the value that describes how those versions behaved.
-LATER_FIELDS: dict[str, Any] = {"illegal_actions": (), "hidden_masks": False, "terminal": None, "assumed": (), "initial": ()}
+LATER_FIELDS: dict[str, Any] = {
+    "illegal_actions": (),
+    "hidden_masks": False,
+    "terminal": None,
+    "assumed": (),
+    "initial": (),
+    "structure": None,
+}
 
 
 def listed(noun: str, numbers: Sequence[int], most: int = 6) -> str:

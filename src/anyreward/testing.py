@@ -170,11 +170,15 @@ def proposes_policies(kind: Kind, setting: Setting) -> None:
 
 
 def asking_changes_nothing(kind: Kind, setting: Setting) -> None:
-    """`ask` can be called any number of times, and its answer belongs to the caller."""
+    """`ask` and `ask_ahead` can be called any number of times, and their answers belong to the caller."""
     explorer = told(made(kind, setting, seed=1), 10)
     first = explorer.ask()
+    ahead = explorer.ask_ahead(3)
+    check_policy(ahead, setting)
     np.testing.assert_array_equal(explorer.ask(), first)
-    first[:] = -1
+    np.testing.assert_array_equal(explorer.ask_ahead(0), first)
+    np.testing.assert_array_equal(explorer.ask_ahead(3), ahead)
+    first[:], ahead[:] = -1, -1
     assert explorer.ask().min() >= 0, "the policy that was given away is still used"
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,45 +20,55 @@ def an_atlas(state_names=None, action_names=None):
     return ar.explore(mdp, 4, max_episodes=5)
 
 
-PLAIN, NAMED = an_atlas(), an_atlas(["hall", "=1+1", 'a "cold", room'], ["stay", "-go"])
+@cache
+def plain():
+    return an_atlas()
+
+
+@cache
+def named():
+    return an_atlas(["hall", "=1+1", 'a "cold", room'], ["stay", "-go"])
+
+
 POLICY = np.random.default_rng(0).integers(2, size=(4, 3))
 
 
-@pytest.mark.parametrize("atlas", [PLAIN, NAMED], ids=["numbers", "names"])
-def test_a_policy_that_was_written_is_read_back(tmp_path, atlas):
+@pytest.mark.parametrize("made", [plain, named], ids=["numbers", "names"])
+def test_a_policy_that_was_written_is_read_back(tmp_path, made):
+    atlas = made()
     write_policy(tmp_path / "it.csv", atlas, POLICY)
     assert (read_policy(tmp_path / "it.csv", atlas) == POLICY).all()
 
 
 @pytest.mark.parametrize("kept", [("h", "s", "a"), ("h", "state", "action"), ("action", "s", "h"), ("a", "state", "h")])
 def test_numbers_or_names_are_enough_in_any_order_of_columns_and_lines(tmp_path, kept):
-    write_policy(tmp_path / "it.csv", NAMED, POLICY)
+    write_policy(tmp_path / "it.csv", named(), POLICY)
     with open(tmp_path / "it.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     with open(tmp_path / "part.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerows([kept, *([row[name] for name in kept] for row in reversed(rows))])
-    assert (read_policy(tmp_path / "part.csv", NAMED) == POLICY).all()
+    assert (read_policy(tmp_path / "part.csv", named()) == POLICY).all()
 
 
 def test_names_are_understood_with_and_without_the_quote_that_spreadsheets_need(tmp_path):
     (tmp_path / "it.csv").write_text('state,action\nhall,-go\n\'=1+1,\'-go\n"a ""cold"", room",stay\n')
     assert as_cell("=1+1") == "'=1+1"
-    assert (read_policy(tmp_path / "it.csv", NAMED) == [[1, 1, 0]] * 4).all()
+    assert (read_policy(tmp_path / "it.csv", named()) == [[1, 1, 0]] * 4).all()
 
 
 def test_without_steps_a_policy_is_the_same_at_every_step(tmp_path):
     (tmp_path / "it.csv").write_text("s,a\n0,1\n1,0\n2,1\n")
-    assert (read_policy(tmp_path / "it.csv", PLAIN) == [[1, 0, 1]] * 4).all()
+    assert (read_policy(tmp_path / "it.csv", plain()) == [[1, 0, 1]] * 4).all()
 
 
 def test_arrays_hold_actions_or_probabilities(tmp_path):
     odds = np.full((4, 3, 2), 0.5)
     np.save(tmp_path / "it.npy", POLICY)
     (tmp_path / "it.json").write_text(json.dumps(odds.tolist()))
-    assert (read_policy(tmp_path / "it.npy", PLAIN) == POLICY).all()
-    found = PLAIN.evaluate(read_policy(tmp_path / "it.json", PLAIN), "state == 1")
-    assert found == PLAIN.evaluate(odds, "state == 1")
+    assert (read_policy(tmp_path / "it.npy", plain()) == POLICY).all()
+    found = plain().evaluate(read_policy(tmp_path / "it.json", plain()), "state == 1")
+    assert found == plain().evaluate(odds, "state == 1")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +98,7 @@ def test_arrays_hold_actions_or_probabilities(tmp_path):
 def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, sentence):
     (tmp_path / "it.csv").write_text(text)
     with pytest.raises(ValueError, match=sentence) as caught:
-        read_policy(tmp_path / "it.csv", NAMED)
+        read_policy(tmp_path / "it.csv", named())
     assert str(caught.value).endswith(".")
 
 
@@ -95,14 +106,14 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(tmp_path, text, senten
 def test_json_that_holds_no_numbers_is_refused(tmp_path, text):
     (tmp_path / "it.json").write_text(text)
     with pytest.raises(ValueError, match=r"nested lists of numbers|policy has shape"):
-        PLAIN.evaluate(read_policy(tmp_path / "it.json", PLAIN), "state == 1")
+        plain().evaluate(read_policy(tmp_path / "it.json", plain()), "state == 1")
 
 
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"has to end in \.csv, \.json or \.npy"):
-        read_policy(tmp_path / "it.txt", PLAIN)
+        read_policy(tmp_path / "it.txt", plain())
     with pytest.raises(ValueError, match="does not exist: a file with a policy is needed"):
-        read_policy(tmp_path / "it.csv", PLAIN)
+        read_policy(tmp_path / "it.csv", plain())
     np.save(tmp_path / "it.npy", POLICY[:2])
     with pytest.raises(ValueError, match=r"it has to be \(4, 3\) whole numbers"):
-        PLAIN.evaluate(read_policy(tmp_path / "it.npy", PLAIN), "state == 1")
+        plain().evaluate(read_policy(tmp_path / "it.npy", plain()), "state == 1")

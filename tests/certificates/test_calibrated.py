@@ -243,7 +243,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     design = whole_design(counts, SHARES, draws=777, seed=3)
     results = []
     for number in (1, 2, 5):
-        monkeypatch.setattr(calibrated, "threads", lambda number=number: number)
+        monkeypatch.setattr(kernels, "processors", lambda number=number: number)
         results.append(calibrated_bound(counts, design))
     assert len({(r.value, r.quantile, r.mean) for r in results}) == 1
     assert calibrated_bound(counts, replace(design, seed=4)).value != results[0].value

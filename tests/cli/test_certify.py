@@ -1,6 +1,7 @@
 """The command certify: logs from CSV, Parquet and Minari become atlases that other commands read."""
 
 import json
+import sys
 import warnings
 
 import numpy as np
@@ -164,3 +165,26 @@ def test_a_minari_dataset_becomes_an_atlas(folder, monkeypatch):
     call = ("minari:lake/explored-v0", "--horizon", 6, "--action-names", "west,south,east,north", "--out", "named.atlas")
     said(folder, "certify", *call, code=None)
     assert [ar.load(folder / "named.atlas").action_name(a) for a in range(4)] == ["west", "south", "east", "north"]
+
+
+def test_a_structure_is_declared_for_a_log(folder, tmp_path, monkeypatch):
+    """Machines that wear alike, whatever their number: three laws in place of six."""
+    (tmp_path / "anyreward_wear.py").write_text(
+        "import anyreward as ar\n"
+        "alike = ar.Structure(law=lambda s, a: s % 3, outcomes=3, successor=lambda s, a, x: s // 3 * 3 + x)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    rng, rows = np.random.default_rng(0), []
+    for episode in range(60):
+        machine, level = int(rng.integers(2)), 0
+        for step in range(H):
+            then = int(rng.integers(3))
+            rows.append((episode, step, 3 * machine + level, 0, 3 * machine + then))
+            level = then
+    pd.DataFrame(rows, columns=["id", "t", "where", "what", "then"]).to_csv(tmp_path / "wear.csv", index=False)
+    columns = ["--episode", "id", "--step", "t", "--state", "where", "--action", "what", "--next", "then"]
+    columns += ["--states", "[0, 1, 2, 3, 4, 5]", "--horizon", H, "--out", tmp_path / "wear.atlas"]
+    text = said(tmp_path, "certify", tmp_path / "wear.csv", *columns, "--structure", "anyreward_wear:alike", code=None)
+    assert "6 states and actions share 3 laws" in text
+    assert "write package.module:Name" in said(tmp_path, "certify", tmp_path / "wear.csv", *columns, "--structure", "own", code=2)

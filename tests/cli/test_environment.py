@@ -38,12 +38,16 @@ model = ar.envs.double_chain
 ready = ar.envs.double_chain(5)
 binned = ar.Gymnasium(Shop(4), initial_state=0)
 number = 3
+steps = ar.Structure(law=lambda s, a: a, outcomes=(-1, 1), successor=lambda s, a, x: min(max(s + x, 0), 4))
 
 def nothing():
     return number
 
 def ends():
     raise SystemExit("no")
+
+def made():
+    return steps
 '''
 
 
@@ -139,3 +143,32 @@ def test_the_script_explores_what_lies_in_the_current_folder_and_resumes(folder,
     atlas = ar.load(folder / "shop.atlas")
     assert atlas.episodes == 40
     assert atlas.source["env"] == "Shop"
+
+
+@pytest.mark.parametrize("structure", ["anyreward_shop:steps", "anyreward_shop:made", "own"])
+def test_a_structure_of_ones_own_is_declared(here, structure, tmp_path):
+    out = tmp_path / "some.atlas"
+    arguments = ("anyreward_shop:ready", "--horizon", "6", "--max-episodes", "300", "--structure", structure, "--out", str(out))
+    assert "10 states and actions share 2 laws" in said("explore", *arguments)
+    assert ar.load(out).episodes == 300
+    assert (
+        ar.load(out).certificate.epsilon
+        < ar.explore(ar.envs.double_chain(5), 6, max_episodes=300, stationary=True).certificate.epsilon
+    )
+
+
+@pytest.mark.parametrize(
+    ("structure", "sentence"),
+    [
+        ("steps", "--structure is 'steps': write package.module:Name for a structure of your own."),
+        ("anyreward_shop:stps", "the module anyreward_shop has no 'stps'; perhaps 'steps' is meant."),
+        ("anyreward_shop:number", "anyreward_shop:number is of the type int: it has to be an ar.Structure, or to make one."),
+        ("anyreward_shop:nothing", "anyreward_shop:nothing is of the type int: it has to be an ar.Structure, or to make one."),
+        ("anyreward_shop:ends", "anyreward_shop:ends cannot be made: SystemExit, no."),
+    ],
+)
+def test_what_is_no_structure_is_said_in_one_sentence(here, structure, sentence, tmp_path):
+    arguments = ("anyreward_shop:ready", "--horizon", "6", "--max-episodes", "9", "--out", str(tmp_path / "some.atlas"))
+    errors = said("explore", *arguments, "--structure", structure, code=2)
+    assert sentence in errors
+    assert errors.count("\n") == 1

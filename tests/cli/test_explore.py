@@ -61,3 +61,38 @@ def test_names_that_do_not_fit_are_one_sentence(tmp_path, monkeypatch, wrong, se
     assert message.count("\n") == 1
     assert sentence in message
     assert not (tmp_path / "it.atlas").exists()
+
+
+def test_rewards_that_are_given(tmp_path):
+    call = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1.5)
+    text = said(*call, "--reward", "state == 4", "--reward", "own", "--mixtures", "--out", tmp_path / "two.atlas")
+    assert "each mixture of 2 rewards (state == 4; own)" in text
+    assert ar.load(tmp_path / "two.atlas").certificate.met
+    assert "one reward" in said(*call, "--reward", "state == 4", "--out", tmp_path / "one.atlas")
+    bpi = ("--algorithm", "bpi-ucrl", "--reward", "state == 4", "--out", tmp_path / "bpi.atlas")
+    assert "one reward" in said(*call, *bpi)
+    assert ar.load(tmp_path / "bpi.atlas").counts == ar.load(tmp_path / "one.atlas").counts
+    message = said(*call, "--quiet", "--reward", "state == 4", "--reward", "state = 1", "--out", tmp_path / "no.atlas", code=2)
+    assert message.startswith("error: the reward 'state = 1' cannot be used")
+
+
+def test_workers_do_not_change_the_file(tmp_path):
+    call = ("explore", "FrozenLake-v1", "--horizon", 4, "--max-episodes", 40, "--quiet", "--out")
+    said(*call, tmp_path / "one.atlas", "--batch", 8, code=3)
+    said(*call, tmp_path / "two.atlas", "--workers", 2, code=3)
+    assert (tmp_path / "one.atlas").read_bytes() == (tmp_path / "two.atlas").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (("--workers", 9), "--workers is 9, but a batch has only 8 episodes to share out"),
+        (("--batch", 0), "--batch is 0: it has to be at least 1."),
+        (("--workers", 2, "--algorithm", "jin2020"), "--workers is given, but"),
+    ],
+)
+def test_workers_that_do_not_fit_are_one_sentence(tmp_path, wrong, sentence):
+    call = ("explore", "FrozenLake-v1", "--horizon", 4, "--max-episodes", 40, "--out", tmp_path / "it.atlas")
+    message = said(*call, *wrong, code=2)
+    assert message.startswith(f"error: {sentence}")
+    assert message.count("\n") == 1

@@ -57,6 +57,8 @@ def sentences():
 # Beginnings of sentences that no command can lead to, since they are about what only a Python program can do, or that speak of
 # something that is Python, or the command line, whoever reads them.
 ELSEWHERE = (
+    "env is a 7, whose parts cannot be had one by one",  # no command takes a vector environment
+    "7 has neither shared memory nor an autoreset mode that works without",
     "rewards are missing: tell(",  # the loop over episodes is the program's own
     "7 cannot be given together with a bound object",
     "state 7 was visited, but its illegal actions were never declared: call declare_illegal(",
@@ -69,6 +71,8 @@ ELSEWHERE = (
     "successors has the shape",
     "7 has 7 restarts: max_restarts of the design is 7",
     "on_interrupt ",
+    "structure ",  # declared in Python
+    "outcome and successor contradict each other",
     "reward is a function",
     "n_states is 1: the printed bound",  # a formula of the paper
     "7 is given twice, to Gymnasium(...)",  # by a module of the user's own

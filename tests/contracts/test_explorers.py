@@ -130,13 +130,17 @@ class Careless(Shuffle):
     ],
 )
 def test_the_contract_notices(kind, broken):
-    """Each mistake breaks the check that is about it."""
-    failed = set()
+    """Each mistake breaks the check that is about it, and no check ends in another way than with an AssertionError."""
+    failed, tried = set(), set()
     for check, setting in testing.cases(kind):
+        name = check.__name__.partition("[")[0]
+        if check in tried and name != broken:  # the others in one setting each
+            continue
+        tried.add(check)
         try:
             check(kind, setting)
         except AssertionError:
-            failed.add(check.__name__.partition("[")[0])
+            failed.add(name)
     assert broken in failed
     with pytest.raises(AssertionError) as problem:
         testing.check_explorer(kind)

@@ -57,7 +57,11 @@ def test_an_interrupted_exploration_ends_as_if_it_had_not_been(tmp_path, after):
         if t == after:
             signal.raise_signal(signal.SIGINT)
 
-    atlas = ar.explore(Tabular(P), 2, max_episodes=70, checkpoint=path, progress=interrupt, record=True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the background has set to ignore it
+    try:
+        atlas = ar.explore(Tabular(P), 2, max_episodes=70, checkpoint=path, progress=interrupt, record=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert after <= atlas.episodes == ar.load(path).episodes < 70
     straight = ar.explore(Tabular(P), 2, max_episodes=70, record=True)
     resumed = ar.explore(Tabular(P), 2, max_episodes=70, checkpoint=path, record=True)

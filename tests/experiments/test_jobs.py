@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from anyreward import executors
 from anyreward.experiments import jobs
 
 from ..helpers.waiting import PATIENCE, wait_for
@@ -90,15 +91,15 @@ def test_a_file_that_is_not_the_jobs_own_does_not_count(tmp_path, damage):
 
 
 def test_other_code_is_another_version(monkeypatch, tmp_path):
-    before = jobs.version()
-    shutil.copytree(jobs.PACKAGE, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(jobs, "PACKAGE", tmp_path / "copy")
+    before = executors.version()
+    shutil.copytree(executors.PACKAGE, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(executors, "PACKAGE", tmp_path / "copy")
     for name, same in (("experiments/report.py", True), ("kernels/rf.py", False)):
         with open(tmp_path / "copy" / name, "a") as file:
             file.write("# more")
-        jobs.version.cache_clear()
-        assert (jobs.version() == before) == same
-    jobs.version.cache_clear()
+        executors.version.cache_clear()
+        assert (executors.version() == before) == same
+    executors.version.cache_clear()
 
 
 def test_an_interruption_does_not_wait_for_the_rest(tmp_path):

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import anyreward as ar
-from anyreward.experiments import jobs, sweep
+from anyreward import executors
+from anyreward.experiments import sweep
 
 from ..helpers.waiting import PATIENCE, little_work, wait_for
 
@@ -57,6 +58,21 @@ def test_a_row_is_what_explore_gives():
     assert row["digest"] == atlas.certificate.digest
     assert row["epsilon"] == atlas.certificate.epsilon
     assert row["episodes"] == 60
+
+
+def test_an_environment_is_explored_with_the_structure_that_it_declares():
+    both = config(
+        algorithms=["rf-trajectory"],
+        environments=["double-chain"],
+        parameters={"horizon": 4, "max_episodes": 60, "structure": ["none", "own"]},
+    )
+    without, declared = (sweep.run_cell(cell) for cell in sweep.cells({**both, "seeds": 1}))
+    assert declared["epsilon"] < without["epsilon"]
+    seed = sweep.cells({**both, "seeds": 1})[1].seed
+    assert declared["digest"] == ar.explore("double-chain", 4, max_episodes=60, structure="own", seed=seed).certificate.digest
+    garnet = {**both, "environments": [{"name": "garnet", "n_states": 4, "n_actions": 2, "branching": 2}]}
+    with pytest.raises(ValueError, match="structure is 'own', but the environment has no attribute structure"):
+        sweep.cells(garnet)
 
 
 def test_a_model_pays_also_where_the_reward_is_to_be_observed():
@@ -211,7 +227,7 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_same_table(tmp_path):
                 os.kill(victim, signal.SIGKILL)
                 killed.append(done)
 
-        with jobs.cluster(cluster.scheduler_address) as executor:
+        with executors.cluster(cluster.scheduler_address) as executor:
             path, failures = sweep.run(it, tmp_path / "dask", executor, progress=kill_once)
     assert killed
     assert killed[0] < len(sweep.cells(it))
@@ -340,7 +356,7 @@ def test_a_cluster_that_is_lost_is_said_in_a_sentence_and_what_is_done_is_kept(t
             f"the Dask scheduler at {address} does not answer any more" if lost == "scheduler" else "has had no worker for 3 sec"
         )
         with pytest.raises(ValueError, match=f"{says}.*What is done is kept, and the same call resumes from there"):  # noqa: SIM117
-            with jobs.cluster(address, wait=3) as executor:
+            with executors.cluster(address, wait=3) as executor:
                 sweep.run(it, tmp_path / "out", executor, progress=lose)
         assert done
         assert len(list((tmp_path / "out" / "cells").glob("*.json"))) >= 2

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow.parquet as pq
 import pytest
 
+from anyreward import executors
 from anyreward.experiments import jobs, sweep
 
 SWEEP = {
@@ -39,7 +40,7 @@ class Elsewhere(Executor):
     def submit(self, work, /, *arguments, **options):
         future = Future()
         with self.monkeypatch.context() as there:
-            there.setattr(jobs, "version", lambda: self.version)
+            there.setattr(executors, "version", lambda: self.version)
             future.set_result(work(*arguments, **options))
         return future
 
@@ -49,9 +50,9 @@ def test_a_result_carries_the_version_that_its_worker_states(tmp_path, monkeypat
     job, seen = Square(3), []
     keep = jobs._keep
     monkeypatch.setattr(jobs, "_keep", lambda folder, job, by, result: seen.append(by) or keep(folder, job, by, result))
-    jobs.run_jobs(square, [job], tmp_path, Elsewhere(monkeypatch, str(jobs.version())))
+    jobs.run_jobs(square, [job], tmp_path, Elsewhere(monkeypatch, str(executors.version())))
     kept = json.loads((tmp_path / f"{jobs.key_of(job)}.json").read_text())
-    assert kept["version"] == seen[0] == jobs.version()
+    assert kept["version"] == seen[0] == executors.version()
     number, digest = kept["version"].split("+")
     assert number
     assert len(digest) == 16
@@ -63,7 +64,7 @@ def test_a_worker_with_other_code_is_refused_before_it_computes_anything(tmp_pat
         jobs.run_jobs(computed.append, [Square(1)], tmp_path, Elsewhere(monkeypatch, "0.0.9+0123456789abcdef"))
     said = str(refused.value)
     assert "0.0.9+0123456789abcdef" in said
-    assert jobs.version() in said
+    assert executors.version() in said
     assert "install the same code for every worker, and restart them" in said
     assert not computed
     assert not list(tmp_path.iterdir())
@@ -71,7 +72,7 @@ def test_a_worker_with_other_code_is_refused_before_it_computes_anything(tmp_pat
 
 
 def test_what_other_code_cannot_unpack_is_not_unpacked():
-    assert jobs.answer_packed("0.0.9+0123456789abcdef", b"no pickle") == (jobs.version(), None)
+    assert executors.answer_packed("0.0.9+0123456789abcdef", b"no pickle") == (executors.version(), None)
 
 
 def other_code(folder, kind):
@@ -79,9 +80,9 @@ def other_code(folder, kind):
     if kind == "nothing":
         (folder / "anyreward").mkdir(parents=True)
         (folder / "anyreward" / "__init__.py").touch()
-        return "cannot import anyreward (No module named 'anyreward.experiments'): install anyreward "
-    shutil.copytree(jobs.PACKAGE, folder / "anyreward", ignore=shutil.ignore_patterns("__pycache__"))
-    changed = folder / "anyreward" / ("kernels/radii.py" if kind == "changed" else "experiments/jobs.py")
+        return "cannot import anyreward (No module named 'anyreward.executors'): install anyreward "
+    shutil.copytree(executors.PACKAGE, folder / "anyreward", ignore=shutil.ignore_patterns("__pycache__"))
+    changed = folder / "anyreward" / ("kernels/radii.py" if kind == "changed" else "executors.py")
     text = changed.read_text()
     changed.write_text(text + "# changed" if kind == "changed" else text.replace("def answer_packed", "def answer_later"))
     return "runs anyreward "
@@ -107,21 +108,21 @@ def test_a_dask_worker_with_other_code_is_refused_in_one_sentence(tmp_path, kind
         start("distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1", env=elsewhere)
         while not file.exists():
             time.sleep(0.05)
-        with jobs.cluster(json.loads(file.read_text())["address"]) as executor:
+        with executors.cluster(json.loads(file.read_text())["address"]) as executor:
             if said is None:
                 table, failures = sweep.run(SWEEP, tmp_path / "out", executor)
                 assert not failures
-                assert pq.read_schema(table).metadata[b"anyreward.code"].decode() == jobs.version()
+                assert pq.read_schema(table).metadata[b"anyreward.code"].decode() == executors.version()
                 for path in (tmp_path / "out" / "cells").glob("*.json"):
-                    assert json.loads(path.read_text())["version"] == jobs.version()
+                    assert json.loads(path.read_text())["version"] == executors.version()
                 return
             with pytest.raises(ValueError, match="a worker") as refused:
                 sweep.run(SWEEP, tmp_path / "out", executor)
     assert said in str(refused.value)
-    assert jobs.version() in str(refused.value)
+    assert executors.version() in str(refused.value)
     if kind != "nothing":
         theirs = subprocess.run(
-            [sys.executable, "-c", "from anyreward.experiments import jobs; print(jobs.version())"],
+            [sys.executable, "-c", "from anyreward import executors; print(executors.version())"],
             env=elsewhere, capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert theirs.stdout.strip() in str(refused.value)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import anyreward as ar
-from anyreward.exploring.audit import ALARM, log_likelihood_ratio
+from anyreward.data.likelihood import ALARM, log_likelihood_ratio
 
 from ..helpers.problems import newest
 from ..helpers.tabular import MASK, Tabular, texts, transitions

@@ -33,6 +33,7 @@ KILLED = [
     "stationary",
     "random start",
     "to a target",
+    "shared laws",
 ]
 KILLED += ["frozen lake", "rooms"]
 

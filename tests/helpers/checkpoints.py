@@ -86,6 +86,8 @@ CASES: dict[str, tuple[Callable[[], Any], int | None, dict[str, Any]]] = {  # na
     "bpi observed": (chain, 10_000, {"algorithm": "bpi-ucrl", "reward": reward(), "rewards": "observed"}),
     "bpi random": (chain, 10_000, {"algorithm": "bpi-ucrl", "reward": reward(), "rewards": "random", "stationary": True}),
     "bpi on arrival": (chain, 60, {"algorithm": "bpi-ucrl", "reward": lambda h, s, a, s_next: float(s_next == 6)}),
+    "shared laws": (chain, 40_000, {"structure": "own"}),
+    "shared laws bpi": (chain, 2_000, {"structure": "own", "algorithm": "bpi-ucrl", "reward": reward()}),
     "stationary": (chain, 40_000, {"stationary": True, "discount": 0.9}),
     "random start": (lambda: garnet(random_start=True), 20_000, {"arrival_rewards": True}),
     "random start bpi": (lambda: garnet(random_start=True), 4_000, {"algorithm": "bpi-ucrl", "reward": np.eye(5)[4]}),

@@ -47,7 +47,8 @@ class Process(gym.Env):
 
     def step(self, a: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         assert self.mask is None or self.mask[self.s, a], "an illegal action was played"
-        s, self.s = self.s, int(self.np_random.choice(self.S, p=self.P[self.s, a]))
+        s, up_to = self.s, self.P[self.s, a].cumsum()
+        self.s = int((up_to / up_to[-1]).searchsorted(self.np_random.random(), side="right"))  # as `choice` does, in less time
         reward = self.pay(self.h, s, int(a), self.s, self.np_random)
         self.h += 1
         return self.s, float(reward), bool(self.np_random.random() < self.end[self.s]), False, self.info()

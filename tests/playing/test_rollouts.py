@@ -123,3 +123,11 @@ def test_new_observations_do_not_change_the_numbering_of_an_atlas():
     plan = atlas.plan("state == 0")
     plan.run(env, episodes=50)
     assert atlas.numbering.to_dict() == before
+
+
+def test_a_vector_whose_first_step_is_a_reset_is_refused():
+    """Gymnasium forgets to forget that a part has ended: verified intervals would be about another process."""
+    vector = AsyncVectorEnv([lossy] * 2, shared_memory=False)
+    with pytest.raises(ValueError, match=r"autoreset_mode=AutoresetMode\.SAME_STEP, or with shared_memory=True"):
+        played(vector, np.zeros((H, 5), np.int64), 4)
+    vector.close()

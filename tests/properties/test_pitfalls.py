@@ -5,6 +5,7 @@ below the exact number), and bonuses for one fixed value function (`properties/t
 """
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -147,11 +148,14 @@ def test_steps_are_not_pooled_unless_that_is_assumed():
     bounds = {}
     for stationary in (True, False):
         setting = ar.Setting(n_states=2, n_actions=1, horizon=3, initial_state=0, stationary=stationary)
-        counts = ar.Counts.from_episodes(states, actions, setting)
+        counts = ar.Counts(setting)
+        counts.add_episodes(*counts.checked(states, actions))
         value = ar.evaluate_policy(counts.model(), np.zeros((3, 2), int), reward, 3).V[0, 0]
         bounds[stationary] = abs(value - truth), TightBound()(counts, 0.1)
     assert bounds[True][0] > 2 * bounds[True][1]  # the assumption is wrong and so is what it certifies
     assert bounds[False][0] <= bounds[False][1]
+    with pytest.raises(ValueError, match="the data contradict it: their transitions depend on the step"):
+        ar.Counts.from_episodes(states, actions, replace(setting, stationary=True))
     with pytest.raises(ValueError, match="depend on the step"):
         ar.explore(ar.TabularMDP(true), horizon=3, epsilon=1.0, stationary=True)
 

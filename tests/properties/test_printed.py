@@ -162,7 +162,7 @@ def test_every_promise_in_the_documentation_is_watched_by_tests_that_exist():
             file = tests / path if path != "…" else file
             assert file.exists()
             assert not beginning or re.search(rf"def {beginning.rstrip('…')}", file.read_text())
-    assert rows == 19
+    assert rows >= 20
 
 
 # The start, before it was met

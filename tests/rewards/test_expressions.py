@@ -159,7 +159,9 @@ def test_a_reward_may_be_written_to():
     assert r.sum() == 5 + S * A * H - 1
 
 
-ATLAS = ar.explore(ar.envs.garnet(S, A, 2, seed=1), H, max_episodes=200, arrival_rewards=True)
+@pytest.fixture(scope="module")
+def atlas():
+    return ar.explore(ar.envs.garnet(S, A, 2, seed=1), H, max_episodes=200, arrival_rewards=True)
 
 
 @pytest.mark.parametrize(
@@ -172,11 +174,11 @@ ATLAS = ar.explore(ar.envs.garnet(S, A, 2, seed=1), H, max_episodes=200, arrival
     ],
 )
 @pytest.mark.parametrize("cautious", [False, True])
-def test_a_plan_for_a_text_is_the_plan_for_its_array(text, array, cautious):
-    one, two = ATLAS.plan(text, cautious=cautious), ATLAS.plan(array, cautious=cautious)
+def test_a_plan_for_a_text_is_the_plan_for_its_array(atlas, text, array, cautious):
+    one, two = atlas.plan(text, cautious=cautious), atlas.plan(array, cautious=cautious)
     np.testing.assert_array_equal(one.policy, two.policy)
     assert (one.value, one.lower, one.upper) == (two.value, two.lower, two.upper)
-    assert ATLAS.evaluate(one.policy, text) == ATLAS.evaluate(one.policy, array)
+    assert atlas.evaluate(one.policy, text) == atlas.evaluate(one.policy, array)
 
 
 def test_everything_that_takes_a_reward_takes_a_text():
@@ -188,7 +190,7 @@ def test_everything_that_takes_a_reward_takes_a_text():
     np.testing.assert_array_equal(one.policy, two.policy)
 
 
-def test_a_text_out_of_range_is_refused_by_a_plan():
+def test_a_text_out_of_range_is_refused_by_a_plan(atlas):
     with pytest.raises(ValueError, match=r"reward\[0, 2, 0\] is 2, outside \[0, 1\]"):
-        ATLAS.plan("state")
-    assert ATLAS.plan("state", reward_range=(0.0, 3.0)).value == pytest.approx(3 * ATLAS.plan("state / 3").value, rel=1e-12)
+        atlas.plan("state")
+    assert atlas.plan("state", reward_range=(0.0, 3.0)).value == pytest.approx(3 * atlas.plan("state / 3").value, rel=1e-12)

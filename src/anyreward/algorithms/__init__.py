@@ -7,6 +7,7 @@ name                class                     what it is
 `rf-calibrated`     `RFCalibrated`            fills quotas for the calibrated certificate, several times fewer episodes
 `rf-ucrl`           `RFUCRL`                  the paper's reward-free algorithm (Kaufmann et al. 2021)
 `bpi-ucrl`          `BPIUCRL`                 the paper's algorithm for one reward: best-policy identification
+`multi-bpi`         `MultiBPI`                several rewards on shared counts: the widest interval next
 `random`            `RandomPolicy`            uniform actions
 `generative`        `Generative`              draws of every pair alike (Kearns & Singh 1998; Azar et al. 2012)
 `fiechter`          `Fiechter`                a rounded error index (Fiechter 1994), as published or repaired
@@ -57,7 +58,7 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 # The order of tables and legends: by what the algorithms are for, the paper's and ours first.
-_GOALS = ("reward-free", "best policy", "regret", "PAC-MDP", "generative", "baseline")
+_GOALS = ("reward-free", "best policy", "several rewards", "regret", "PAC-MDP", "generative", "baseline")
 _FIRST = ("rf-trajectory", "rf-ucrl", "bpi-ucrl")
 
 

@@ -24,12 +24,13 @@ is reported is in their own units.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log, nan
+from math import ceil, log, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import kernels
+from .._checks import checked_array
 from ..certificates.bounds import PaperBound, TightBound, bound_options, relevant_laws
 from ..certificates.certificate import OBSERVED, Certificate, fingerprint, range_of
 from ..certificates.intervals import Robust
@@ -76,6 +77,7 @@ class BPIUCRL(IndexExplorer):
     guarantee = "its recommendation epsilon-optimal for the reward at the stop"
     reference = "Kaufmann et al. 2021"
     proved = True
+    continues = True
     handles_masks = True
     per_call = 1_000
 
@@ -114,8 +116,10 @@ class BPIUCRL(IndexExplorer):
         if self.paid_once and rewards == "known":
             raise ValueError("paid_once is for rewards that are observed: this reward is known. Leave it out.")
         self._on_arrival = isinstance(self.reward, ArrivalReward)
-        if self._on_arrival and rewards != "known":
-            raise ValueError("a reward on arrival has to be known: rewards='known' is the only choice with it.")
+        self._everywhere = self._on_arrival or setting.structure is not None
+        if self._everywhere and rewards != "known":
+            what = "a reward on arrival" if self._on_arrival else "with a structure, the reward"
+            raise ValueError(f"{what} has to be known: rewards='known' is the only choice with it.")
         self._pay = np.zeros((0, S, A))
         if isinstance(self.reward, np.ndarray):
             self._pay = to_unit(np.array(self.reward[:1] if np.ndim(reward) in (1, 2) else self.reward), self.reward_range)
@@ -135,7 +139,7 @@ class BPIUCRL(IndexExplorer):
                     "stationary_rewards=True as well; if they may, use stationary=False."
                 )
             self.stationary_rewards = True  # or else the reward that is given says so
-        if self._on_arrival:
+        if self._everywhere:
             self._plan_everywhere()
             return
         known = self._pay if rewards == "known" else np.zeros((0, S, A))
@@ -151,15 +155,21 @@ class BPIUCRL(IndexExplorer):
         least = low * self.setting.sigma[:0:-1]  # what 0 stands for at each step
         return (min(0.0, low) - least) / (high - low), (max(0.0, high) - least) / (high - low)
 
-    def _plan_everywhere(self) -> None:
-        """For rewards on arrival: both bounds of all states, by robust planning. Slower than following what was visited."""
+    def _plan_everywhere(self, to_play: bool = True) -> None:
+        """Both bounds of all states, by robust planning: for rewards on arrival, and where pairs share laws.
+
+        It is slower than following what was visited. Without `to_play`, the policy of the next episodes stays as it is.
+        """
         assert self.reward is not None
-        radii = self.bound.kl_radii(self.counts, self.delta, last_step=True)
+        radii = self.bound.kl_radii(self.counts, self.delta, last_step=self._on_arrival)
         robust = Robust(self.counts, radii, self.bound.most_successors(self.setting), self.reward)
         (self._Q_up, up), (self._Q_lo, lo) = robust.best(kernels.robust.UPPER), robust.best(kernels.robust.LOWER)
         low, high = self.reward_range
         up, lo = ((x - low * float(self.setting.sigma[-1])) / (high - low) for x in (up, lo))
         self._ends, self._outdating_declarations = (up, lo), self.counts.outdating_declarations
+        self._planned = self.counts.revision
+        if to_play:
+            self._to_play, self._scheduled_at = self._Q_up, self.episodes
 
     def _make_constants(self) -> Any:
         setting, delta = self.setting, self.delta
@@ -196,25 +206,28 @@ class BPIUCRL(IndexExplorer):
 
     def _catch_up(self) -> None:
         """Brings the bounds up to date with what was declared since they were computed."""
-        if self._on_arrival:
-            if self.counts.outdating_declarations != self._outdating_declarations:
+        if self._everywhere:
+            if self.counts.outdating_declarations != self._outdating_declarations or self._is_due:
                 self._plan_everywhere()
         elif self._values.outdated_by_declarations():
             self._values.sweep()
 
-    def ask(self) -> np.ndarray:
-        """The policy that is greedy for the upper values, (H, S)."""
-        if not self._on_arrival:
-            return super().ask()
-        self._catch_up()
-        return kernels.greedy.greedy_of(self._Q_up, self.episode_key)
+    @property
+    def _is_due(self) -> bool:
+        """Whether to plan everywhere again: after every episode or, with shared laws, once episodes have grown by `growth`."""
+        before = self._scheduled_at
+        return self.episodes > (before if self.setting.structure is None else max(before, ceil(before * self.growth) - 1))
+
+    def greedy_policy(self, key: np.uint64) -> np.ndarray:
+        """The policy that is greedy for the upper values, (H, S), with ties broken under a key."""
+        return kernels.greedy.greedy_of(self._to_play, key) if self._everywhere else super().greedy_policy(key)
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self.reward is None:
             raise ValueError("reward is not given: a known model has to be told what it pays.")
         if self.paid_once:
             raise ValueError("paid_once is for rewards that are observed, and a known model says what it pays: leave it out.")
-        if self._on_arrival:
+        if self._everywhere:
             return Policies(self.ask()[None])
         low, high = self.reward_range
         return super().ask_many(episodes, 2 * goal / (high - low) - self._slack)
@@ -226,25 +239,38 @@ class BPIUCRL(IndexExplorer):
     @property
     def recommendation(self) -> np.ndarray:
         """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
-        self._catch_up()
-        return self._Q_lo.argmax(axis=2) if self._on_arrival else self._values.cautious_policy()
+        self._bring_up_to_date()
+        return self._Q_lo.argmax(axis=2) if self._everywhere else self._values.cautious_policy()
 
     @property
     def observes_rewards(self) -> bool:  # type: ignore[override]
         return self.rewards != "known"
 
+    def _bring_up_to_date(self) -> None:
+        """Lets both bounds be those of the present counts."""
+        self._catch_up()
+        if self._everywhere and self._planned != self.counts.revision:
+            self._plan_everywhere(to_play=False)
+
     def reached(self, goal: float) -> bool:
-        return self.error_bound <= goal
+        stale = self._everywhere and self._planned != self.counts.revision  # it is looked at when it is planned again
+        return not stale and self.error_bound <= goal
 
     def state(self) -> dict[str, np.ndarray]:
         self._catch_up()
         state = super().state()
-        return state if self._on_arrival else {**state, **self._values.state()}
+        if self._everywhere:
+            return {**state, "upper": self._to_play, "scheduled_at": np.array([self._scheduled_at])}
+        return {**state, **self._values.state()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
-        if self._on_arrival:
+        if self._everywhere:
             self._plan_everywhere()
+            if "upper" in state:  # earlier versions planned after every episode
+                self._to_play = checked_array(state["upper"], float, self._Q_up.shape, "its index is")
+                at = checked_array(state["scheduled_at"], np.int64, (1,), "its schedule is", 0, self.episodes)
+                self._scheduled_at = int(at[0])
             return
         self._values.restore(self.counts, state)
         radii = self.bound.kl_radii(self.counts, self.delta / 2 if self.rewards == "random" else self.delta)
@@ -252,13 +278,23 @@ class BPIUCRL(IndexExplorer):
             radii = np.maximum(0.0, self._values.bound_arrays.radius)
         self._values.check(radii)
 
+    def go_on_from(self, counts: Counts) -> None:
+        if self.rewards != "known":
+            raise ValueError(f"rewards is {self.rewards!r}: only for a known reward can data from elsewhere be gone on from.")
+        super().go_on_from(counts)
+        if self._everywhere:
+            self._plan_everywhere()
+        else:
+            self._values.begin_with(counts, self.bound.kl_radii(counts, self.delta))
+
     def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
         """Learns from an episode, or a batch of them, with the rewards that were paid, (H,) or (B, H), if they are observed."""
         states, actions = self.counts.checked(states, actions)
         paid = self._checked_rewards(rewards, states, actions)
-        if self._on_arrival:
+        if self._everywhere:
             self.counts.add_episodes(states, actions)
-            self._plan_everywhere()
+            if self._is_due:
+                self._plan_everywhere()
         else:
             self._learn(states, actions, paid)
 
@@ -315,8 +351,8 @@ class BPIUCRL(IndexExplorer):
         """Certified bounds from the start: lower <= value of the recommendation <= optimum <= upper."""
         self.counts.check_start()
         self.bound.check(self.counts)
-        self._catch_up()
-        up, lo = self._ends if self._on_arrival else self._values.at_the_start()
+        self._bring_up_to_date()
+        up, lo = self._ends if self._everywhere else self._values.at_the_start()
         lo, up = max(0.0, lo - self._slack / 2), min(float(self.setting.sigma[-1]), up + self._slack / 2)
         return from_unit(lo, up, self.reward_range, float(self.setting.sigma[-1]))
 

@@ -60,6 +60,7 @@ class EvenDarIndex(NamedTuple):
 class EvenDar(OptimisticExplorer, RewardedExplorer):
     """Action elimination as ask and tell; see `OptimisticExplorer` for options."""
 
+    continues = False  # it keeps what counts do not tell
     goal = "best policy"
     guarantee = "its recommendation epsilon-optimal at the stop; stops only if every state is reached"
     status = "certified"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,6 +27,7 @@ from ..certificates.bounds import Bound, PaperBound, as_bound
 from ..certificates.certificate import Certificate, certificate_of, in_units
 from ..data.counts import Counts
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting, to_unit
+from ..rewards.given import Given
 from ..setting import Setting, boolean, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Explorer(ABC):
     """
 
     name: ClassVar[str] = ""  # under which it is registered
-    goal: ClassVar[str] = "reward-free"  # or "best policy", "regret", "PAC-MDP", "generative", "baseline"
+    goal: ClassVar[str] = "reward-free"  # or "best policy", "several rewards", "regret", "PAC-MDP", ... (`algorithms`)
     guarantee: ClassVar[str] = "every plan epsilon-optimal once its counts are certified"
     status: ClassVar[str] = "certified"  # how far its guarantee goes: certified, proved, on trust, none
     reference: ClassVar[str] = ""
@@ -69,11 +70,14 @@ class Explorer(ABC):
     resumable: ClassVar[bool] = True  # `state` and `restore` take it up again to the last bit
     proved: ClassVar[bool] = False  # it has a guarantee of its own, `own_epsilon`, beside our certificate
     handles_masks: ClassVar[bool] = False  # that guarantee holds where actions may be illegal
+    continues: ClassVar[bool] = False  # it can go on from counts that it did not collect itself (`go_on_from`)
     plays_episodes: ClassVar[bool] = True  # it walks through its environment; a generative model does not
     clips: ClassVar[bool] = False  # its index has the option `clip`
+    batches: ClassVar[bool] = True  # several episodes may be played before it is told of the first; its guarantee stays valid
     per_call: int = 5_000  # episodes before Python looks in, where that changes nothing; `explore` takes fewer if they are slow
     heuristic: bool = False  # its constants are not those of its guarantee, which is then withdrawn
     reward_range: tuple[float, float] = UNIT  # of the reward; `error_bound` and `own_epsilon` are in its units
+    given: tuple[Given, ...] = ()  # the rewards that it explores for, if it explores for a list of them
     observes_rewards: bool = False  # `tell` has to be given what was paid, as a third argument
 
     def __init__(
@@ -111,6 +115,11 @@ class Explorer(ABC):
         """Options that suit a target of epsilon, which `explore` uses unless they are given."""
         return {}
 
+    @classmethod
+    def for_setting(cls, setting: Setting) -> type[Explorer]:
+        """The class that `make_explorer` takes for a setting: this one, unless it has another form for what is declared there."""
+        return cls
+
     @abstractmethod
     def ask(self) -> np.ndarray:
         """The policy of the next episode, (H, S) integers."""
@@ -129,8 +138,14 @@ class Explorer(ABC):
 
     def actor(self) -> Callable[[int, int], int]:
         """The policy of the next episode as a function of step and state, for one who plays it step by step."""
-        policy = self.ask()
-        return lambda h, s: policy[h, s]
+        return self.ask().item
+
+    def ask_ahead(self, k: int) -> np.ndarray:
+        """The policy of the k-th episode from here, (H, S), for those who play several before they tell of the first.
+
+        `ask_ahead(0)` is `ask()`.
+        """
+        return self.ask()
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         """What to play next on a known model, which can play many episodes at once: at least one, at most `episodes`.
@@ -165,6 +180,18 @@ class Explorer(ABC):
         self.counts = Counts.from_state(self.setting, state, self.counts.transfer)
         self.counts.numbering = numbering
         self._bounds = {}
+
+    def go_on_from(self, counts: Counts) -> None:
+        """Takes up counts that were collected before, in whatever way. Raises if the algorithm needs more than counts.
+
+        A subclass that keeps more than its counts, but can compute it from them, declares `continues` and does so here.
+        """
+        if not self.continues or self.needs_budget:
+            raise ValueError(
+                f"{type(self).__name__} cannot go on from data that it did not collect itself: it needs more than counts. Use "
+                "another algorithm, such as 'rf-trajectory'."
+            )
+        self.counts, self._bounds = counts, {}
 
     def _tie_key(self, ties: str) -> int:
         """The key under which ties are broken; 0 takes the first maximiser.
@@ -267,6 +294,15 @@ class Repeated:
     key: np.uint64  # under which ties are broken
     horizon: int
     episodes: int
+    prior: np.ndarray = field(default_factory=lambda: NOTHING)  # in states without data, see `kernels.greedy.choose_without_data`
+
+    @classmethod
+    def of(cls, policy: np.ndarray, episodes: int) -> Repeated:
+        """Many episodes of a policy (H, S)."""
+        H, S = policy.shape
+        nowhere = np.zeros((1, S), np.uint32)  # no state is a node of the index
+        index = kernels.greedy.Greedy(np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1), np.uint8), np.zeros(1))
+        return cls(index, nowhere, np.uint64(0), H, episodes, policy)
 
 
 @dataclass(frozen=True)
@@ -319,6 +355,13 @@ class IndexExplorer(Explorer):
         """The greedy policy of the index, (H, S)."""
         self._catch_up()
         return self.greedy_policy(self.episode_key)
+
+    def ask_ahead(self, k: int) -> np.ndarray:
+        """The same index, with ties broken under another key for each episode."""
+        if k == 0:
+            return self.ask()
+        self._catch_up()
+        return self.greedy_policy(np.uint64(kernels.greedy.episode_key(self.episode_key, k)))
 
     def greedy_policy(self, key: np.uint64) -> np.ndarray:
         """The greedy policy of the index as it stands, (H, S), with ties broken under a key; 0 takes the first maximiser."""

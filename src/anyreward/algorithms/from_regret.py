@@ -72,6 +72,7 @@ class RegretUniform(RewardedExplorer):
     status = "proved, vacuous at small budgets"
     reference = "Jin et al. 2018"
     needs_budget = True
+    batches = False  # which episode was played by which policy matters
     supports_discount = False
     resumable = False  # its runs are not kept
     proved = True

@@ -19,6 +19,7 @@ import numpy as np
 from .. import kernels
 from .._checks import checked_array
 from ..certificates.error_index import ErrorIndex
+from ..data.counts import Counts
 from ..setting import Setting, shown
 from .explorer import NOTHING, IndexExplorer, Repeated, Request
 
@@ -45,6 +46,7 @@ class GreedyExplorer(IndexExplorer):
         See `Explorer` and `IndexExplorer`.
     """
 
+    continues = True
     per_call = 10_000
 
     def __init__(self, setting: Setting, *, replan: str = "path", **options: Any) -> None:
@@ -82,7 +84,8 @@ class GreedyExplorer(IndexExplorer):
         if self.setting.horizon * self.setting.n_outcomes <= FEW:
             return super().actor()
         greedy, A, node_of, key = self.learner().index, self.setting.n_actions, self.counts.table.node_of, self.episode_key
-        return lambda h, s: kernels.greedy.act(greedy, NOTHING, A, node_of, h, s, key)
+        Q, settled, act = greedy.Q, greedy.settled, kernels.greedy.act
+        return lambda h, s: act(Q, settled, NOTHING, A, node_of, h, s, key)
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self.replan != "geometric":
@@ -130,6 +133,11 @@ class GreedyExplorer(IndexExplorer):
         self._index.counts = self.counts
         self._index.restore(state)
         self._planned_at = int(checked_array(state["planned_at"], np.int64, (1,), "its schedule is", 0, self.episodes)[0])
+
+    def go_on_from(self, counts: Counts) -> None:
+        super().go_on_from(counts)
+        self._index.counts = counts
+        self._plan()
 
     @property
     def index(self) -> np.ndarray:

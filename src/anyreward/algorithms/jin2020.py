@@ -45,6 +45,7 @@ class Jin2020(Explorer):
     status = "constants unknown"
     reference = "Jin et al. 2020"
     needs_budget = True
+    batches = False  # which episode was played by which policy matters
     supports_discount = False
     resumable = False  # its buffer of policies is not kept
 

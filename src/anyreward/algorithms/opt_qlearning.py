@@ -77,6 +77,7 @@ class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
         See `OptimisticExplorer`.
     """
 
+    continues = False  # it keeps what counts do not tell
     goal = "regret"
     guarantee = "regret ~ sqrt(H^4 S A T)"
     status = "no certificate"

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
+from ..data.counts import Counts
 from ..setting import Setting, positive
 from .explorer import NOTHING, IndexExplorer
 
@@ -35,6 +36,7 @@ class OptimisticExplorer(IndexExplorer):
         See `Explorer` and `IndexExplorer`.
     """
 
+    continues = True
     blind_by_reward: ClassVar[bool] = False  # a state without data is played by what its actions pay
     lower_at_policy: ClassVar[bool] = False  # the lower value is that of the greedy action, not the largest of all actions
     reward = np.zeros((1, 1, 1))  # nothing, for those that need none
@@ -118,6 +120,11 @@ class OptimisticExplorer(IndexExplorer):
     def _blank(self) -> np.ndarray:
         """The index of pairs without data, (H,) or (H, S, A)."""
         return self._greedy.unvisited[:-1]
+
+    def go_on_from(self, counts: Counts) -> None:
+        super().go_on_from(counts)
+        self._fit()
+        self._from_counts("refresh")
 
     def state(self) -> dict[str, np.ndarray]:
         N, A = self.counts.n_nodes, self.setting.n_actions

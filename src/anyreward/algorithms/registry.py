@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import OBSERVED
 from ..rewards.forms import OWN, Reward
+from ..rewards.given import is_list
 from ..setting import Setting, nearest, shown
 from .explorer import Explorer
 
@@ -40,6 +41,14 @@ def for_bounds(algorithm: str | type[Explorer], bounds: Any) -> tuple[str | type
     if wanted or isinstance(bounds, CalibratedBound):
         raise ValueError(f"the bounds 'calibrated' do not suit {explorer_class(algorithm).__name__}: use the algorithm {own!r}.")
     return algorithm, bounds
+
+
+def for_rewards(algorithm: str | type[Explorer]) -> str | type[Explorer]:
+    """The algorithm that is meant if several rewards are given: there is one for that."""
+    own, default = "multi-bpi", "rf-trajectory"
+    if algorithm != default and explorer_class(algorithm) is not ALGORITHMS[own]:
+        raise ValueError(f"rewards are given, which {explorer_class(algorithm).__name__} does not explore for: use {own!r}.")
+    return own
 
 
 def explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:
@@ -93,7 +102,7 @@ def make_explorer(
     options = dict(options or {})
     if "bounds" in options:
         algorithm, options["bounds"] = for_bounds(algorithm, options["bounds"])
-    kind = explorer_class(algorithm)
+    kind = explorer_class(algorithm).for_setting(setting)
     observed = isinstance(own_reward, str) and own_reward == OBSERVED
     if kind.needs_reward and isinstance(options.get("reward"), str) and options["reward"] == OWN:
         del options["reward"]
@@ -103,7 +112,8 @@ def make_explorer(
             )
         if observed:
             options.setdefault("rewards", "random")
-    if kind.needs_reward and own_reward is not None and not observed:
+    several = is_list(options.get("rewards"))
+    if kind.needs_reward and own_reward is not None and not observed and not several:
         options = {"reward": own_reward, **options}
     if kind.needs_reward and "reward" not in options and "rewards" not in options:
         its = "give it, or 'own' for what the environment pays" if observed else "this environment has none of its own"

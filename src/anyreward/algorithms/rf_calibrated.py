@@ -86,6 +86,9 @@ class RFCalibrated(Explorer):
         """The policy of the next episode, (H, S): RF-trajectory's while scouting, then the one that fills quotas fastest."""
         return self.scout.ask() if self._scouting else self._policy()
 
+    def ask_ahead(self, k: int) -> np.ndarray:
+        return self.scout.ask_ahead(k) if self._scouting else self._policy()
+
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self._scouting:
             return self.scout.ask_many(min(episodes, max(1, self._look - self.episodes)), -1.0)

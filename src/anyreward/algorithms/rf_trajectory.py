@@ -30,6 +30,8 @@ from .registry import register
 
 if TYPE_CHECKING:
     from ..kernels.rf import Rule
+    from ..setting import Setting
+    from .explorer import Explorer
 
 
 class InverseRadius(NamedTuple):
@@ -39,6 +41,15 @@ class InverseRadius(NamedTuple):
 
     def radius(self, n: float) -> float:
         return 1.0 / max(self.least, n)
+
+
+def weights(setting: Setting) -> np.ndarray:
+    """kappa_h for every step, (H,)."""
+    j = np.arange(setting.horizon)
+    laws = j + setting.estimates_start + setting.arrival_rewards  # how many laws stand behind time j
+    charge = np.where(laws > 0, setting.discount**j / np.sqrt(np.maximum(laws, 1)), 0.0)
+    behind = np.cumsum(charge[::-1])[::-1]
+    return behind if setting.arrival_rewards else np.append(behind[1:], 0.0)
 
 
 @register("rf-trajectory")
@@ -55,15 +66,18 @@ class RFTrajectory(GreedyExplorer):
         """Twice the tight bound, whatever it is stopped by."""
         return 2 * self.bound_of(self.bound if isinstance(self.bound, TightBound) else TightBound())
 
+    @classmethod
+    def for_setting(cls, setting: Setting) -> type[Explorer]:
+        """The form of this algorithm for laws that pairs share, if the setting declares any (`rf_laws`)."""
+        from .rf_laws import RFLaws
+
+        return RFLaws if setting.structure is not None and cls is RFTrajectory else cls
+
     def rule(self) -> Rule:
-        setting, H = self.setting, self.setting.horizon
-        j = np.arange(H)
-        laws = j + setting.estimates_start + setting.arrival_rewards  # how many laws stand behind time j
-        charge = np.where(laws > 0, setting.discount**j / np.sqrt(np.maximum(laws, 1)), 0.0)
-        behind = np.cumsum(charge[::-1])[::-1]
+        setting = self.setting
         return kernels.rf.Rule(
-            weight=behind if setting.arrival_rewards else np.append(behind[1:], 0.0),
-            cap=np.full(H, np.inf),
+            weight=weights(setting),
+            cap=np.full(setting.horizon, np.inf),
             discount=1.0,
             start_weight=0.0,
             start_cap=np.inf,

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from ..kernels.bpi import Constants
 
 REWARDS = ("known", "observed", "random")
-ROWS = ("Q", "Q_lo", "u", "radius", "dirty")  # arrays with an entry for each row; the others have one for each node
+ROWS = ("Q", "Q_lo", "u", "radius", "dirty")  # arrays with an entry for each row
+NODES = ("V", "settled", "V_lo", "moved")  # with one for each node
 KEPT = ("Q", "Q_lo", "V_lo", "u", "radius", "dirty", "moved")
 PAID = ("total", "up", "lo")
 
@@ -101,10 +102,21 @@ class ValueBounds:
         """Enlarges the arrays to the capacity of the table of counts."""
         arrays, counts = self.bound_arrays, self.counts
         if arrays.V.shape[1] < counts.capacity:
-            self.bound_arrays = counts.fitted(arrays, rows=ROWS, nodes=("V", "settled", "V_lo", "moved"))
-            before = len(self.rewards.up)
-            self.rewards = counts.fitted(self.rewards, rows=PAID)
-            self.rewards.up[before:] = 1.0
+            self.bound_arrays = counts.fitted(arrays, rows=ROWS, nodes=NODES)
+            self.fit_rewards()
+
+    def fit_rewards(self) -> None:
+        """Enlarges what was observed of rewards to the capacity of the table of counts."""
+        before = len(self.rewards.up)
+        self.rewards = self.counts.fitted(self.rewards, rows=PAID)
+        self.rewards.up[before:] = 1.0
+
+    def begin_with(self, counts: Counts, radius: np.ndarray) -> None:
+        """The bounds for counts that were collected before, with these radii."""
+        self.counts, self.outdating_declarations = counts, counts.outdating_declarations
+        self.fit()
+        self.bound_arrays.radius[:] = radius
+        self.sweep()
 
     def sweep(self) -> None:
         """A full backward pass, with the radii as they are."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
@@ -21,17 +21,23 @@ from ..data.empirical import EmpiricalModel
 from ..data.numbering import Numbering
 from ..planning import Values, as_policy, induct
 from ..rewards.forms import UNIT, ArrivalReward, Reward
+from ..rewards.given import Given
 from ..rewards.observed import ObservedRewards
 from .plan import Bounds, Interval, Plan
 from .recording import Recording
 from .scoring import AVERAGE, LEAST, MOST, Scoring, scoring_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
+    from .constrained import ConstrainedPlan
+    from .explanation import Explanation
+    from .goals import GoalPlan
+    from .tradeoff import TradeOff
     from .verification import Verification
+    from .watching import Drift
 
 COUNTS = "counts:"  # prefix of the digest of the counts, for runs that have an identifier
 SAME = "the merged runs are of the same environment"  # an assumption that is printed
@@ -74,6 +80,8 @@ class Atlas:
     own_reward : ndarray or None
         The reward of the model that was explored, if it has one: what `"own"` stands for. What an environment pays is observed
         instead (`paid`).
+    rewards : tuple of Given
+        The rewards that the exploration was for, with their names, if they were several.
     """
 
     counts: Counts
@@ -88,6 +96,8 @@ class Atlas:
     reward: np.ndarray | ArrivalReward | None = None
     numbering: Numbering = None  # type: ignore[assignment]  # numbers without names unless it is given
     own_reward: np.ndarray | None = None
+    rewards: tuple[Given, ...] = ()
+    extend: ClassVar[Callable[..., Atlas]]  # `exploring.extend`, which knows who plays
 
     def __post_init__(self) -> None:
         if self.numbering is None:
@@ -133,6 +143,17 @@ class Atlas:
         """E-bar at the start: the bound on the value error of every policy under every reward. epsilon is twice that."""
         return self.certificate.error_bound
 
+    @overload
+    def plan(
+        self, reward: Reward, reward_range: tuple[float, float] | None = None, cautious: bool = False, rewards: str | None = None,
+        stationary_rewards: bool = False, allow_unseen: bool = False, paid_once: bool = False, subject_to: None = None,
+    ) -> Plan: ...  # fmt: skip
+
+    @overload
+    def plan(
+        self, reward: Reward, reward_range: tuple[float, float] | None = None, *, subject_to: Sequence[tuple[Reward, str, float]]
+    ) -> ConstrainedPlan: ...
+
     def plan(
         self,
         reward: Reward,
@@ -142,7 +163,8 @@ class Atlas:
         stationary_rewards: bool = False,
         allow_unseen: bool = False,
         paid_once: bool = False,
-    ) -> Plan:
+        subject_to: Sequence[tuple[Reward, str, float]] | None = None,
+    ) -> Plan | ConstrainedPlan:
         """The optimal policy of the empirical model for a reward, with certified bounds.
 
         Parameters
@@ -150,12 +172,13 @@ class Atlas:
         reward : array_like, callable, mapping or str
             An array (S,), (S, A) or (H, S, A), or a function (h, s, a) -> float; or a reward on arrival: an array (S, A, S) or
             (H, S, A, S), a function (h, s, a, s_next) -> float or a sparse table (`rewards.forms`). An expression such as `"state
-            == 30"` (`rewards.expressions`) or the name of a file (`rewards.files`). `"own"` is the reward that the environment
-            itself paid while it was explored, or that of the model.
+            == 30"` (`rewards.expressions`) or the name of a file (`rewards.files`). A sum of named terms (`anyreward.term`), by
+            which `Plan.terms` splits the value. `"own"` is the reward that the environment itself paid while it was explored, or
+            that of the model.
         reward_range : (float, float), optional
-            The range of the reward, (0, 1) by default. With another range, value and bounds are in the units of the reward, and
-            the error bound for all rewards is multiplied by the width of the range. For `"own"`: the range of the rewards that
-            the environment can pay. A transition that was never observed may pay anything in it.
+            The range of the reward, (0, 1) by default, or that of a sum of terms. With another range, value and bounds are in
+            the units of the reward, and the error bound for all rewards is multiplied by the width of the range. For `"own"`: the
+            range of the rewards that the environment can pay. A transition that was never observed may pay anything in it.
         cautious : bool, default False
             Return the policy with the best guaranteed value instead: its smallest value over all models that the data allow is
             largest.
@@ -173,10 +196,14 @@ class Atlas:
             For `"own"` only: whether you know that at most one reward of an episode is not zero, as in a game that is won or lost
             at its end. Values then lie between the smallest and the largest reward (or 0), whatever the number of steps. Data
             that contradict this are refused.
+        subject_to : list of (cost, "<=" or ">=", limit), optional
+            Constraints: the plan's expected sum of each cost, a reward of any form and range, is then *certain* to be within
+            its limit. The result is a `ConstrainedPlan`: one policy, or a mixture of few that is drawn once an episode. If no
+            plan can be certified to meet a limit, the error says what the best limit is that can.
 
         Returns
         -------
-        Plan
+        Plan or ConstrainedPlan
 
         Notes
         -----
@@ -192,11 +219,28 @@ class Atlas:
         reward; if that is given, all actions are compared, and the seen ones are preferred among equals. And the certificate
         promises that plans are epsilon-optimal: if only an unseen action can keep this promise, the plan is the optimal one of
         the empirical model. The bounds are about the policy that is returned in either case.
+
+        **Given rewards.** An atlas that was explored for given rewards promises plans for them that are certain to be
+        epsilon-optimal. Where the optimal policy of the empirical model is not certain to be so good, but the cautious plan is,
+        that one is returned.
         """
         for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
             if not isinstance(value, bool):
                 raise ValueError(f"{name} is {value!r}: it has to be True or False.")
-        return self._plan(scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once), cautious, allow_unseen)
+        if subject_to is not None:
+            if cautious or allow_unseen:
+                raise ValueError("subject_to tries plain and cautious plans itself: leave out cautious and allow_unseen.")
+            if rewards is not None or stationary_rewards or paid_once:
+                raise ValueError("subject_to is for rewards that are given: leave out what is assumed of observed ones.")
+            from .constrained import plan_subject_to
+
+            return plan_subject_to(self, reward, reward_range, subject_to)
+        scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
+        plan, promised = self._plan(scoring, cautious, allow_unseen), self.certificate.promised
+        if promised is None or cautious or plan.regret_bound <= promised:
+            return plan
+        careful = self._plan(scoring, True, allow_unseen)
+        return careful if careful.regret_bound <= promised else plan
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""
@@ -239,11 +283,72 @@ class Atlas:
         keeps_promise = plan.regret_bound <= 2 * scoring.error
         return plan if keeps_promise else bounded(optimum.policy, optimum.V, upper)
 
+    def reach(self, goal: Any, avoid: Any = None, cautious: bool = False) -> GoalPlan:
+        """The policy that is most likely to arrive at a goal within H steps, with certified bounds.
+
+            atlas.reach("state == 30")                          # a probability, and a certified number of steps
+            atlas.reach("state == 30", avoid=[3, 4])            # before any of these states
+            atlas.reach(("state == 20", "state == 5"))          # one after the other
+            atlas.reach(anyreward.Automaton(3, step=..., accepting=[2]))
+
+        Parameters
+        ----------
+        goal : states, tuple of states, or Automaton
+            States are a number, a list of numbers, (S,) truth values, or an expression of the state. A tuple of them is
+            reached in that order. Arriving with the last step counts, and so does a state in which the episode terminates. An
+            automaton reads all states of an episode.
+        avoid : states, optional
+            What must not be visited before.
+        cautious : bool, default False
+            Choose the policy whose guaranteed probability is largest.
+
+        Returns
+        -------
+        GoalPlan
+            Its bounds hold on the certificate's event for laws of all steps, the last one too, with those of all other goals and
+            of rewards on arrival at once (`docs/theory.md`, 18).
+        """
+        from .goals import reach
+
+        return reach(self, goal, avoid, cautious)
+
+    def avoid(self, states: Any, cautious: bool = False) -> GoalPlan:
+        """The policy that is most likely never to visit some states in an episode, with certified bounds; see `reach`."""
+        from .goals import avoid
+
+        return avoid(self, states, cautious)
+
+    def trade_off(self, first: Reward, second: Reward, points: int = 9) -> TradeOff:
+        """What can be had of a second reward for so much of a first one: plans for sums of both, and what no policy can exceed.
+
+            curve = atlas.trade_off("state == 30", "action == 0")
+            curve.plot()                      # each plan as a box in which its two values certainly lie, and the outer line
+            curve.most(3.0)                   # no policy worth 3.0 of the first is worth more than this of the second
+
+        Parameters
+        ----------
+        first, second : reward
+            Given rewards of any form and range. A cost is a reward with the other sign.
+        points : int, default 9
+            How many plans, for shares of the second reward from 0 to 1.
+
+        Returns
+        -------
+        TradeOff
+            Everything in it holds at once, on the certificate's event (`docs/theory.md`, 17).
+        """
+        from .tradeoff import trade_off
+
+        return trade_off(self, first, second, points)
+
     @cached_property
     def _seen(self) -> np.ndarray:
         """Which actions were seen in each state: (H, n_outcomes, A) booleans, or (1, n_outcomes, A) if stationary."""
         setting = self.counts.setting
-        n = self.counts.n().reshape(-1, setting.n_states, setting.n_actions) > 0
+        shape = (-1, setting.n_states, setting.n_actions)
+        if setting.structure is not None:  # an action was seen where its laws were
+            return self.counts.shared.known_pairs.reshape(shape)
+        n = self.counts.n().reshape(shape) > 0
         return np.pad(n, ((0, 0), (0, setting.n_outcomes - setting.n_states), (0, 0)))
 
     def _assumptions(self, scoring: Scoring) -> tuple[str, ...]:
@@ -381,13 +486,64 @@ class Atlas:
         Verification
             An `Interval` with more details. Its proof is in `docs/theory.md`, 12.
         """
+        from .constrained import refuse_constrained
         from .verification import verify
 
+        refuse_constrained(plan, against)
         return verify(
             self, plan, env, episodes=episodes, max_seconds=max_seconds, width=width, reward=reward, reward_range=reward_range,
             known=(rewards, stationary_rewards, paid_once), against=against, also=also, delta=delta, attempt=attempt, seed=seed,
             progress=progress, adapter=adapter,
         )  # fmt: skip
+
+    def watch(self, new_data: Any, alpha: float = 0.01, **how: Any) -> Drift:
+        """Whether the environment is still the one that was explored: an alarm that compares new data with the atlas, law by law.
+
+            found = atlas.watch(new_counts)                   # or another atlas, or (states, actions)
+            found.changed, found.p                            # a false alarm has probability at most alpha, whenever one looks
+            print(found)                                      # with the laws of which there is most evidence, by name
+            atlas.watch(log, episode="id", state="where", action="what")    # a log, by its columns
+
+        Parameters
+        ----------
+        new_data : Counts, Atlas, (array_like, array_like) or data frame
+            Data that were collected after those of the atlas, and are not part of it: counts or an atlas in the same setting, the
+            states (B, H+1) and actions (B, H) of whole episodes, a table of transitions h, s, a, next, or a log. Look as often
+            as you like at all new data so far. Batches that are looked at on their own are alarms of their own, each with its
+            alpha.
+        alpha : float, default 0.01
+            The probability of ever raising a false alarm.
+        **how
+            For a log: the arguments of `Counts.from_dataframe` that say what its columns are. The horizon, states and actions
+            are those of the atlas.
+
+        Returns
+        -------
+        Drift
+            The proof is in `docs/theory.md`, 16.
+        """
+        from .watching import watch
+
+        return watch(self, new_data, alpha, how)
+
+    def explain(self, reward: Reward, reward_range: tuple[float, float] | None = None, cautious: bool = False) -> Explanation:
+        """What makes the interval of a plan wide: which steps, states and actions, or which laws of a declared structure.
+
+            print(atlas.explain("state == 30"))                     # the largest charges, with names
+            atlas.explain("state == 30").episodes_to_halve          # a forecast
+
+        Parameters
+        ----------
+        reward, reward_range, cautious
+            As in `plan`; the reward has to be given. `"own"` is that of a model.
+
+        Returns
+        -------
+        Explanation
+        """
+        from .explanation import explain
+
+        return explain(self, self.plan(reward, reward_range, cautious))
 
     @cached_property
     def behaviour(self) -> np.ndarray:
@@ -426,6 +582,9 @@ class Atlas:
             other intervals for the same reward: the lower end is the lower bound of the one less the upper bound of the other.
             `value` is the difference in the empirical model.
         """
+        from .constrained import refuse_constrained
+
+        refuse_constrained(plan, against)
         if not isinstance(plan, Plan) or plan.atlas.certificate != self.certificate:
             raise ValueError("the plan is not of this atlas: make one from it.")
         new = self._evaluate(plan.policy, plan.scoring)
@@ -487,7 +646,9 @@ class Atlas:
             raise ValueError(f"a {type(other).__name__} cannot be merged with an atlas: make an atlas of it first.")
         mine, theirs = self.certificate, other.certificate
         if not (mine.every_reward and theirs.every_reward):
-            raise ValueError("an atlas certified for one reward cannot be merged: certify its counts for every reward first.")
+            raise ValueError(
+                "an atlas certified for one reward or for several cannot be merged: certify its counts for every reward first."
+            )
         if CalibratedBound.name in (mine.bounds, theirs.bounds):
             raise ValueError(
                 "an atlas with calibrated bounds cannot be merged: its certificate is about the design of its own run."
@@ -554,6 +715,29 @@ class Atlas:
         from .format import write
 
         write(self, path, progress, state)
+
+    def export(self, path: str | os.PathLike[str], empirical: bool = False) -> None:
+        """Writes the model for other checkers, such as Storm and PRISM: an interval model that contains every KL ball.
+
+            atlas.export("chain.drn")           # the true model is in it with probability 1 - delta
+            atlas.export("chain.drn", empirical=True)
+
+        Parameters
+        ----------
+        path : path
+            A name that ends in .drn, Storm's explicit format, or in .umb, which needs the package umbi.
+        empirical : bool, default False
+            Write the empirical model, with its probabilities, instead.
+
+        Notes
+        -----
+        Labels are the names of the states, in letters, digits and underscores. If transitions depend on the step, a state of the
+        file is a state at a step. If the initial state is random, there is a state in front, and one more step
+        (`docs/theory.md`, 19).
+        """
+        from .exporting import export
+
+        export(self, Path(path), empirical)
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the visits of each state, and the certified epsilon over time.

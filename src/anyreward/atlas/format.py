@@ -23,6 +23,7 @@ from ..data.counts import COLUMNS, Counts
 from ..data.numbering import Numbering
 from ..data.tabular import checked_policy
 from ..rewards.forms import ArrivalReward
+from ..rewards.given import Given
 from ..rewards.observed import PAID, ObservedRewards
 from ..setting import Setting
 from . import container
@@ -65,6 +66,8 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         arrays["taken"] = atlas.counts.taken
     if atlas.reward is not None:
         arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
+    for i, (_, reward) in enumerate(atlas.rewards):
+        arrays |= {f"rewards.{i}.{name}": array for name, array in reward_arrays(reward).items()}
     if atlas.own_reward is not None:
         arrays["own.reward"] = np.asarray(atlas.own_reward, dtype=float)
     if atlas.recording is not None:
@@ -123,12 +126,16 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         policy = None if about["policy"] is None else np.array(about["policy"], dtype=np.int64)
         if counts.digest() != certificate.digest:
             raise ValueError("its counts do not match its certificate.")
-        reward = reward_from(arrays, setting, certificate.reward_range)
+        reward = reward_from(arrays, "reward", setting, certificate.reward_range)
+        rewards = given_from(arrays, setting, certificate)
         if policy is not None:
             policy = checked_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
         if certificate.every_reward:
             if not certificate.check(counts):
                 raise ValueError("its certificate does not follow from its counts.")
+        elif certificate.rewards:
+            if not certificate.check(counts, rewards):
+                raise ValueError("its certificate does not follow from its counts and its rewards.")
         elif reward is None or certificate.reward == OBSERVED:
             certificate = replace(certificate, claimed=True, met=False)
         elif policy is None or not certificate.check(counts, reward, extended_to_terminations(counts, policy, reward, True)):
@@ -158,7 +165,8 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         numbering = numbering_from(about, source, setting)
         counts.numbering = numbering
         own = own_reward_from(arrays, setting)
-        atlas = Atlas(counts, certificate, history, source, runs, policy, paid, recording, recorded, reward, numbering, own)
+        parts = (policy, paid, recording, recorded, reward, numbering, own, rewards)
+        atlas = Atlas(counts, certificate, history, source, runs, *parts)
         state = {name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")}
         for text in notices:
             warnings.warn(f"{path} was saved by an earlier version: {text}", stacklevel=3)
@@ -219,22 +227,32 @@ def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
     return {"values": np.array(reward[:1] if (reward == reward[:1]).all() else reward)}
 
 
+def given_from(arrays: dict[str, np.ndarray], setting: Setting, certificate: Certificate) -> tuple[Given, ...]:
+    """The rewards that a certificate is about, checked, if it is about several."""
+    found = []
+    for i, name in enumerate(certificate.names):
+        reward = reward_from(arrays, f"rewards.{i}", setting, certificate.reward_range)
+        if reward is None:
+            raise ValueError("it does not hold all rewards that its certificate is about.")
+        found.append(Given(name, reward))
+    return tuple(found)
+
+
 def reward_from(
-    arrays: dict[str, np.ndarray], setting: Setting, reward_range: tuple[float, float]
+    arrays: dict[str, np.ndarray], prefix: str, setting: Setting, reward_range: tuple[float, float]
 ) -> np.ndarray | ArrivalReward | None:
-    """The reward that `reward_arrays` stored, checked, or None if the file has none."""
+    """The reward that `reward_arrays` stored under a prefix, checked, or None if the file has none there."""
     S, A, H = setting.n_outcomes, setting.n_actions, setting.horizon
-    if "reward.values" in arrays:
-        steps = H if len(arrays["reward.values"]) == H else 1
-        return np.broadcast_to(
-            checked_array(arrays["reward.values"], float, (steps, S, A), "its reward is", *reward_range), (H, S, A)
-        )
-    if "reward.pay" not in arrays:
+    if f"{prefix}.values" in arrays:
+        values = arrays[f"{prefix}.values"]
+        steps = H if len(values) == H else 1
+        return np.broadcast_to(checked_array(values, float, (steps, S, A), "its reward is", *reward_range), (H, S, A))
+    if f"{prefix}.pay" not in arrays:
         return None
-    steps = int(checked_array(arrays["reward.steps"], np.int64, (1,), "its reward is", 1, H)[0])
-    pay = checked_array(arrays["reward.pay"], float, (None,), "its reward is", *reward_range)
-    target = checked_array(arrays["reward.target"], np.int64, pay.shape, "its reward is", 0, S - 1)
-    pointer = checked_array(arrays["reward.pointer"], np.int64, (steps * S * A + 1,), "its reward is", 0, len(pay))
+    steps = int(checked_array(arrays[f"{prefix}.steps"], np.int64, (1,), "its reward is", 1, H)[0])
+    pay = checked_array(arrays[f"{prefix}.pay"], float, (None,), "its reward is", *reward_range)
+    target = checked_array(arrays[f"{prefix}.target"], np.int64, pay.shape, "its reward is", 0, S - 1)
+    pointer = checked_array(arrays[f"{prefix}.pointer"], np.int64, (steps * S * A + 1,), "its reward is", 0, len(pay))
     right = steps in (1, H) and pointer[0] == 0 and pointer[-1] == len(pay) and bool((np.diff(pointer) >= 0).all())
     if not right or (np.diff(np.repeat(np.arange(len(pointer) - 1), np.diff(pointer)) * S + target) <= 0).any():
         raise ValueError("its reward is damaged.")
@@ -293,6 +311,7 @@ def checked_source(source: Any, setting: Setting) -> dict[str, Any]:
     if grid is not None:
         whole = isinstance(grid, list) and len(grid) == 2 and all(type(n) is int and n > 0 for n in grid)
         right = right and whole and grid[0] * grid[1] <= setting.n_states
-    if not right or not all(isinstance(part, dict) for part in source.get("merged", [])):
+    parts = [*source.get("merged", []), *source.get("extended", [])]
+    if not right or not all(isinstance(part, dict) for part in parts):
         raise ValueError("the description of its origin is damaged.")
     return dict(source)

@@ -10,10 +10,12 @@ import numpy as np
 
 from .. import kernels
 from ..planning import Values
-from ..playing.rollouts import legal_action, rollouts
+from ..playing.lanes import legal_action
+from ..playing.rollouts import rollouts
+from ..rewards.combining import range_of
 from ..setting import whole_number
 from ..words import assumed, confidence_level, interval
-from .scoring import LEAST, MOST, Scoring, earnings
+from .scoring import LEAST, MOST, Scoring, earnings, scoring_of
 
 if TYPE_CHECKING:
     from .atlas import Atlas
@@ -112,6 +114,19 @@ class Plan:
     def regret_bound(self) -> float:
         """The largest possible difference between the optimal value and the value of the policy: upper - lower."""
         return self.upper - self.lower
+
+    @cached_property
+    def terms(self) -> dict[str, Interval]:
+        """The value of the policy split by the named terms of its reward (`anyreward.term`), with certified bounds.
+
+        Factors are part of a term, so that the values add up to `value`. All bounds hold at once, on the event of the plan. Empty
+        if the reward has no terms.
+        """
+        found = {}
+        for name, reward in self.scoring.terms.items():
+            scoring = scoring_of(self.atlas, reward, range_of(reward))
+            found[name] = Interval(*self.atlas._evaluate(self.policy, scoring), self.delta, self.assumptions)
+        return found
 
     def act(self, observation: Any, step: int, action_mask: Any = None) -> Any:
         """The environment's own action for one of its observations.

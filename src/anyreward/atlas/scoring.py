@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..certificates.calibrated import CalibratedBound
+from ..rewards.combining import combined, on_arrival, range_of
 from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, reward_of_setting
 from ..rewards.observed import PAID_ONCE, ObservedRewards, RewardBounds
+from ..rewards.terms import Terms
 from ..setting import boolean, shown
 from ..words import exact
 
@@ -50,6 +52,8 @@ class Scoring:
         Between which the value from every step and state that can be reached is known to lie (`paid_once`).
     with_delta : callable
         The same reward for intervals that fail with another probability.
+    terms : dict of str to reward
+        What each term pays, if the reward is a sum of named terms.
     """
 
     pays: RewardBounds
@@ -63,6 +67,7 @@ class Scoring:
     assumed: tuple[str, ...] = ()
     ends: tuple[float, float] = (-inf, inf)
     with_delta: Callable[[float], Scoring] = field(repr=False, default=None)  # type: ignore[assignment]
+    terms: dict[str, np.ndarray | ArrivalReward] = field(repr=False, default_factory=dict)
 
     def earned(self, states: np.ndarray, actions: np.ndarray, paid: np.ndarray, discount: float) -> np.ndarray:
         """What episodes earned, (B,): the sum of discounted rewards.
@@ -140,7 +145,16 @@ def scoring_of(
         raise ValueError(
             "rewards, stationary_rewards and paid_once are only for the reward 'own': leave them out if you give it."
         )
-    scoring = _given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta)
+    terms = {}
+    if isinstance(reward, Terms):
+        setting = atlas.counts.setting
+        shape = setting.horizon, setting.n_outcomes, setting.n_actions
+        terms = reward.each(lambda r: reward_of_setting(r, setting, None, atlas.numbering), shape)
+        reward = combined([1.0] * len(terms), list(terms.values()), shape)
+        if isinstance(reward, ArrivalReward):  # all terms on the event of rewards on arrival
+            terms = {name: on_arrival(r, shape) for name, r in terms.items()}
+        reward_range = range_of(reward) if reward_range is None else reward_range
+    scoring = replace(_given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta), terms=terms)
     # Balls of another probability are not those of the certificate, so that its error bound does not apply.
     return replace(scoring, with_delta=lambda delta: replace(scoring, delta=delta, error=inf))
 

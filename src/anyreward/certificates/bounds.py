@@ -24,6 +24,7 @@ from .. import kernels
 from ..data.counts import Counts
 from ..setting import Setting, boolean, nearest, probability, shown, whole_number
 from .error_index import ErrorIndex
+from .law_radii import shared_laws, shared_radii
 from .thresholds import paper_beta, paper_rule
 
 THRESHOLDS = ("paper", "support")
@@ -42,6 +43,7 @@ class Bound(Protocol):
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         """For each row of the table of counts, a radius c such that KL(p_hat, p) <= c on the event of the bound; 0 without data.
 
+        With a declared structure, one for each draw of a row: (rows, m).
         With `last_step`, the event also covers the distributions of the last step, which only rewards on arrival need.
         """
 
@@ -105,11 +107,13 @@ class PaperBound:
 
     def __call__(self, counts: Counts, delta: float) -> float:
         """The error bound Phi."""
+        self.check(counts)
         value = ErrorIndex(counts, paper_rule(counts.setting, probability(delta, "delta"), self.clip)).plan()
         return rounded_up(value + error_of_first_reward(counts), counts)
 
     def kl_radii(self, counts: Counts, delta: float, last_step: bool = False) -> np.ndarray:
         """The KL radius beta(n)/n of each row of the table, 0 without data; see `Bound.kl_radii`."""
+        self.check(counts)
         n = counts.table.n
         radii = np.where(n > 0, paper_beta(n, counts.setting, delta) / np.maximum(n, 1), 0.0) * (1 + 1e-14)
         return np.where(counts.known_rows(), 0.0, radii)
@@ -119,7 +123,11 @@ class PaperBound:
         return setting.n_outcomes
 
     def check(self, counts: Counts) -> None:
-        """Does nothing: the paper's bound makes no assumption that counts could contradict."""
+        """Raises if a structure is declared, of which the paper's bound knows nothing; it makes no assumption of its own."""
+        if counts.setting.structure is not None:
+            raise ValueError(
+                "the paper's bounds do not know of a structure: use the bounds 'tight', and an algorithm other than rf-ucrl."
+            )
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
         """None."""
@@ -176,7 +184,7 @@ class TightBound:
 
     def details(self, counts: Counts, delta: float) -> TightBoundDetails:
         """The error bound together with the radii and multipliers that it was computed from."""
-        setting, table = counts.setting, counts.table
+        setting, table = counts.setting, counts.model_table
         radii, tv = self.radii(counts, delta)
         on_radii = self.radii_delta(setting, delta)
         w, w_start = weights(setting)
@@ -200,7 +208,8 @@ class TightBound:
     def radii_delta(self, setting: Setting, delta: float) -> float:
         """The part of delta that is spent on the radii of single rows; the rest is spent on the joint bound."""
         delta = probability(delta, "delta")
-        return (1 - JOINT) * delta if self.joint and self.trajectory and not setting.stationary else delta
+        joint = self.joint and self.trajectory and not setting.stationary and setting.structure is None
+        return (1 - JOINT) * delta if joint else delta
 
     @property
     def kind(self) -> int:
@@ -218,7 +227,12 @@ class TightBound:
         return min(setting.n_outcomes, self.max_successors or setting.n_outcomes)
 
     def check(self, counts: Counts) -> None:
-        """Raises if a state-action pair has more than `max_successors` observed successors."""
+        """Raises if a state-action pair has more than `max_successors` observed successors, or if a structure says how many."""
+        if counts.setting.structure is not None and (self.max_successors is not None or self.threshold != "support"):
+            raise ValueError(
+                "max_successors, deterministic and threshold do not suit a structure, which says what the successors are: "
+                "leave them out."
+            )
         K, widest = self.max_successors, counts.widest_pair
         if K is not None and widest[2] > K:
             s, a, seen = widest
@@ -237,10 +251,17 @@ class TightBound:
         return (f"no state and action have more than {K} successors{apart}",)
 
     def radii(self, counts: Counts, delta: float, last_step: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """The KL and total variation radii of every row of the table, 0 without data. `relevant_laws` explains `last_step`."""
+        """The KL and total variation radii of every row of the table, 0 without data; `relevant_laws` explains `last_step`.
+
+        With a structure, the radii of each draw of every row.
+        """
         setting, table = counts.setting, counts.table
         S, A = setting.n_outcomes, setting.n_actions
         self.check(counts)
+        if setting.structure is not None:
+            return shared_radii(
+                counts, log(max(1, relevant_laws(setting, last_step)) / probability(delta, "delta")), self.exact_tv
+            )
         radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
         laws = relevant_laws(setting, last_step)
         if laws:
@@ -261,7 +282,7 @@ class TightBoundDetails:
     value : float
         The error bound.
     radii, tv : ndarray
-        The KL and total variation radius of each row of the table of counts.
+        The KL and total variation radius of each row of the table of counts or, with a structure, of each draw of a row.
     multipliers : ndarray, (H,)
         The multipliers lambda of the trajectory certificate; all 0 if the recursion with total variation radii was better.
     u : float
@@ -282,6 +303,8 @@ def relevant_laws(setting: Setting, last_step: bool = False) -> int:
     setting has `arrival_rewards`, or with `last_step`). At the first step only the states count in which an episode can start, if
     these are known; otherwise all of them do, and the distribution of the initial state.
     """
+    if setting.structure is not None:
+        return shared_laws(setting, last_step)
     absorbing, A = set(setting.absorbing_states), setting.n_actions
     pairs = (setting.n_states - len(absorbing)) * A - len(setting.illegal_actions)
     steps = setting.horizon if setting.arrival_rewards or last_step else setting.horizon - 1

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -716,7 +715,7 @@ def _simulate(
         kernels.calibrated.simulate(model, laws, own, *about, out)
         return out
 
-    with ThreadPoolExecutor(threads()) as pool:
+    with ThreadPoolExecutor(kernels.processors()) as pool:
 
         def all_of(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
             chunks = [numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK)]
@@ -730,11 +729,6 @@ def _simulate(
             if not len(deciding):
                 return values, float(np.sort(best)[rank - 1]), multipliers
             best[deciding], rough[deciding] = all_of(deciding, REFINED), False
-
-
-def threads() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def frozen(values: Any, name: str, kind: Any) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from math import isfinite
-from typing import Any
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from .. import kernels
 from ..data.counts import Counts
 from ..data.numbering import Numbering
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting
+from ..rewards.given import given_rewards
 from ..rewards.observed import PAID_ONCE
 from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
 from ..words import assumed, confidence_level, exact, up
@@ -21,7 +22,13 @@ from .bounds import BOUNDS, Bound, as_bound, bound_options, with_later_options
 from .calibrated import CalibratedBound, Design
 from .intervals import Robust
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..structure import Structure
+
 OBSERVED = "observed"  # in place of the fingerprint of a reward that was observed, not given
+SEVERAL = "several"  # in place of the fingerprint of one reward, if there are several
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,8 @@ class Certificate:
     More exactly, with probability at least 1 - delta, for all policies and all rewards r_h(s, a) within `reward_range` at once
     (and all r_h(s, a, s') if the setting has `arrival_rewards`), the value of the policy in the empirical model is within
     epsilon/2 of its true value. The statement is about the given `reward` and the recommended policy alone if `reward` is not
-    None.
+    None; and about each of the given `rewards` and its plan `atlas.plan(reward, cautious=True)` alone if there are any. Once
+    epsilon is met, `atlas.plan(reward)` is as good.
 
     It assumes that `assumptions` are true (for instance that the transitions do not depend on the step, if the setting is
     stationary) and that no episodes were selected by how they turned out.
@@ -60,12 +68,16 @@ class Certificate:
     reward_range : (float, float)
         The range of the rewards, (0, 1) unless changed.
     reward : str or None
-        None: the certificate is about every reward. Otherwise the fingerprint of the one reward that it is about, or "observed"
-        if that reward was not known but observed.
+        None: the certificate is about every reward. Otherwise the fingerprint of the one reward that it is about; "observed" if
+        that reward was not known but observed; or "several".
     transition_delta : float
         The part of delta that is spent on the transitions; the rest is spent on observed rewards. 0 stands for all of delta.
     assumed : tuple of str
         Assumptions in addition to those of the setting and of the error bound.
+    rewards : tuple of (str, str)
+        The names and fingerprints of the rewards that it is about, if these are several.
+    mixtures : bool
+        Whether it is about all convex mixtures of these rewards as well.
     claimed : bool
         True if the certificate was read from a file that does not contain what is needed to verify it.
     numbering : Numbering or None
@@ -86,6 +98,8 @@ class Certificate:
     transition_delta: float = 0.0
     assumed: tuple[str, ...] = ()
     claimed: bool = False
+    rewards: tuple[tuple[str, str], ...] = ()
+    mixtures: bool = False
     numbering: Numbering | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -96,6 +110,18 @@ class Certificate:
     def every_reward(self) -> bool:
         """Whether the certificate is about every reward at once."""
         return self.reward is None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the rewards are called that it is about, if these are several."""
+        return tuple(name for name, _ in self.rewards)
+
+    @property
+    def promised(self) -> float | None:
+        """How good plans for the given rewards are certain to be; None if no rewards were given."""
+        if self.every_reward:
+            return None
+        return self.target if self.met else self.epsilon
 
     def covers(self, arrival: bool) -> bool:
         """Whether the certificate is about all rewards r_h(s, a) or, with `arrival`, about all rewards r_h(s, a, s')."""
@@ -166,8 +192,8 @@ class Certificate:
         ----------
         counts : Counts
         reward : optional
-            The reward, if the certificate is about one reward. A certificate about observed rewards cannot be checked, because
-            the counts do not contain the rewards; a `ValueError` says so.
+            The reward, if the certificate is about one reward, and the list of them if it is about several. A certificate about
+            observed rewards cannot be checked, because the counts do not contain the rewards; a `ValueError` says so.
         policy : ndarray, (H, S) or (H, S, A), optional
             With a certificate about one reward: checks that this policy is epsilon-optimal.
         """
@@ -178,10 +204,12 @@ class Certificate:
             if self.episodes != counts.episodes or self.met > reached:
                 return False
             if reward is None or self.reward == OBSERVED:
+                which = "several rewards: pass these as a list" if self.rewards else "one reward: pass that reward"
                 raise ValueError(
-                    "this certificate is about one reward: pass that reward to check it. "
-                    "A certificate about observed rewards cannot be checked."
+                    f"this certificate is about {which} to check it. A certificate about observed rewards cannot be checked."
                 )
+            if self.rewards:
+                return self._check_several(counts, reward)
             setting = self.setting
             reward = reward_of_setting(reward, setting)
             if fingerprint(reward) != self.reward or self.reward_range != range_of(reward, self.reward_range):
@@ -200,6 +228,21 @@ class Certificate:
         same = replace(again, epsilon=self.epsilon, assumed=self.assumed) == self
         return same and abs(again.epsilon - self.epsilon) <= 1e-9 * again.epsilon
 
+    def _check_several(self, counts: Counts, rewards: Any) -> bool:
+        """`check` for given rewards: each has a plan with an interval that is not wider than epsilon."""
+        from .given import GivenBounds
+        from .mixtures import Mixtures
+
+        given = given_rewards(rewards, self.setting, (-inf, inf), self.numbering)
+        arrays = [one.reward for one in given]
+        if [fingerprint(r) for r in arrays] != [print_ for _, print_ in self.rewards]:
+            return False
+        if self.reward_range != range_of_all(arrays, self.reward_range) or not set(counts.declared) <= set(self.assumed):
+            return False
+        found = GivenBounds(counts, self.bound, self.transition_delta, given, self.reward_range)
+        limit = self.epsilon * (1 + 1e-9) + found.margin
+        return (Mixtures(found).refine(limit) if self.mixtures else found).epsilon <= limit
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values, for `from_dict`; without the names, which belong to the atlas."""
         about = asdict(replace(self, numbering=None))
@@ -215,7 +258,9 @@ class Certificate:
             raise ValueError("its certificate is damaged.")
         ends = (float(low_high[0]), float(low_high[1]))
         options = with_later_options(fields["bounds"], fields["options"], setting.stationary and fields.get("reward") is None)
-        certificate = cls(**{**fields, "setting": setting, "reward_range": ends, "assumed": tuple(assumed), "options": options})
+        rewards = tuple((name, print_) for name, print_ in fields.get("rewards", ()))
+        said = {"setting": setting, "reward_range": ends, "assumed": tuple(assumed), "options": options, "rewards": rewards}
+        certificate = cls(**{**fields, **said})
         certificate._check_fields()
         return certificate
 
@@ -224,12 +269,15 @@ class Certificate:
         numbers = (self.epsilon, self.delta, self.transition_delta, *self.reward_range)
         right = all(isinstance(x, float | int) and not isinstance(x, bool) and isfinite(x) for x in numbers)
         right = right and self.epsilon >= 0 and MIN_PROBABILITY <= self.transition_delta <= self.delta < 1
-        right = right and all(isinstance(flag, bool) for flag in (self.met, self.claimed))
+        right = right and all(isinstance(flag, bool) for flag in (self.met, self.claimed, self.mixtures))
         right = right and isinstance(self.digest, str) and isinstance(self.reward, str | None)
         right = (
             right
             and isinstance(self.options, dict)
             and all(isinstance(text, str) and text.isprintable() for text in (*self.assumed, *self.setting.assumed))
+            and all(isinstance(text, str) and text.isprintable() for pair in self.rewards for text in pair)
+            and (self.reward == SEVERAL) == (len(self.rewards) > 1)
+            and (not self.mixtures or self.reward == SEVERAL)
         )
         if not right or self.bounds not in BOUNDS or whole_number(self.episodes, "episodes") < 0:
             raise ValueError("its certificate is damaged.")
@@ -240,7 +288,8 @@ class Certificate:
 
     def __str__(self) -> str:
         kind = "stationary" if self.stationary else "step-dependent"
-        scope = "one reward"
+        each = "each mixture" if self.mixtures else "each"
+        scope = f"{each} of {len(self.rewards)} rewards ({'; '.join(self.names)})" if self.rewards else "one reward"
         if self.reward_range != (0.0, 1.0):
             scope += f" in [{exact(self.reward_range[0])}, {exact(self.reward_range[1])}]"
         if self.every_reward:
@@ -271,8 +320,14 @@ def range_of(reward: np.ndarray | ArrivalReward, stated: tuple[float, float]) ->
 
     None if the reward does not lie in that range either.
     """
-    least, most = extremes(reward)
-    return next((ends for ends in ((0.0, 1.0), stated) if ends[0] <= least and most <= ends[1]), None)
+    return range_of_all([reward], stated)
+
+
+def range_of_all(rewards: Sequence[np.ndarray | ArrivalReward], stated: tuple[float, float]) -> tuple[float, float] | None:
+    """`range_of` for several rewards: (0, 1) if all lie there, else the range that was stated, or None."""
+    ends = [extremes(reward) for reward in rewards]
+    least, most = min(low for low, _ in ends), max(high for _, high in ends)
+    return next((it for it in ((0.0, 1.0), stated) if it[0] <= least and most <= it[1]), None)
 
 
 def extremes(reward: np.ndarray | ArrivalReward) -> tuple[float, float]:
@@ -293,6 +348,7 @@ def certify(
     bounds: str | Bound = "tight",
     epsilon: float | None = None,
     reward_range: tuple[float, float] = UNIT,
+    structure: Structure | None = None,
     **options: Any,
 ) -> Certificate:
     """The accuracy that these counts prove, whoever collected the data.
@@ -312,6 +368,8 @@ def certify(
         A target; `Certificate.met` then says whether it is reached.
     reward_range : (float, float), default (0, 1)
         The range of the rewards that the certificate is about. epsilon is in their units.
+    structure : Structure, optional
+        How transitions are drawn, if you know it: the certificate is then about `counts.with_structure(structure)`.
     **options
         Options of the error bound, such as `max_successors` of `TightBound`; or `deterministic=True` if you know beforehand that
         every transition is deterministic. With `bounds="calibrated"`: `quotas`, the number of samples of each law that was fixed
@@ -329,6 +387,10 @@ def certify(
     and may depend on earlier ones, and if all episodes up to some time are counted. The time may depend on the data. Leaving out
     episodes because of what happened in them voids the certificate.
     """
+    if structure is not None:
+        counts = counts.with_structure(structure)
+    if counts.setting.structure is not None and (bounds == CalibratedBound.name or isinstance(bounds, CalibratedBound)):
+        raise ValueError("the bounds 'calibrated' do not know of a structure: use the bounds 'tight'.")
     if isinstance(bounds, str) and bounds == CalibratedBound.name and "quotas" in options:
         how = {name: options.pop(name) for name in ("quotas", "successors", "starts") if name in options}
         options = {"design": Design.of_quotas(counts.setting, delta=delta, **how), "attempt": 0, **options}

@@ -5,7 +5,24 @@ The order of the imports is the order of the commands in `anyreward --help`.
 
 # ruff: noqa: I001
 from .app import app
-from . import explore, certify, info, plan, evaluate, playing, audit, merge, algorithms, experiments, warmup
+from . import (
+    explore,
+    extend,
+    certify,
+    info,
+    plan,
+    evaluate,
+    playing,
+    reach,
+    tradeoff,
+    watch,
+    export,
+    audit,
+    merge,
+    algorithms,
+    experiments,
+    warmup,
+)
 
 __all__ = [
     "algorithms",
@@ -15,9 +32,14 @@ __all__ = [
     "evaluate",
     "experiments",
     "explore",
+    "export",
+    "extend",
     "info",
     "merge",
     "plan",
     "playing",
+    "reach",
+    "tradeoff",
     "warmup",
+    "watch",
 ]

@@ -1,7 +1,8 @@
 """What all commands share: the application, options that several commands have, errors, and printing.
 
 Exit codes: 0 the command did what was asked; 2 an argument or a file is wrong; 3 the exploration ended before epsilon was
-certified; 4 a run of `sweep` or `reproduce` failed; 130 the command was interrupted.
+certified; 4 a run of `sweep` or `reproduce` failed; 5 `watch` found that the environment has changed; 130 the command was
+interrupted.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from ..setting import shown
 from ..words import plain, worded, wording
 from .wording import Wording
 
-NOT_MET, FAILED, INTERRUPTED = 3, 4, 130
+NOT_MET, FAILED, CHANGED, INTERRUPTED = 3, 4, 5, 130
 
 app = typer.Typer(
     epilog="Exit codes: 0 done; 2 a wrong argument or file; 3 epsilon was not certified; 4 a run of sweep or reproduce failed; "
-    "130 interrupted.",
+    "5 watch found a change; 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     rich_markup_mode=None,
@@ -89,6 +90,10 @@ PaidOnce = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no report.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="tcp://HOST:PORT", help="Run on the Dask cluster of this scheduler. By default on this machine."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers. Runs with the same seed are identical.")]
 Grid = Annotated[
     str | None,
@@ -124,6 +129,15 @@ Initial = Annotated[
         metavar="LIST|FILE",
         help="The distribution of the initial state, if you know it: a list of probabilities such as '[0.5, 0.5, 0]', of pairs "
         "(state, probability), or a .npy file with a probability for each state. By default it is estimated.",
+    ),
+]
+StructureOf = Annotated[
+    str | None,
+    typer.Option(
+        "--structure",
+        metavar="own|MODULE:NAME",
+        help="State how transitions are drawn: a declaration of yours as package.module:Name, an ar.Structure or a function that "
+        "makes one; that module is imported, which runs its code. own is that of the environment itself, if it has one.",
     ),
 ]
 Masks = Annotated[
@@ -221,8 +235,9 @@ def say(*lines: str) -> None:
 
 
 def say_json(facts: Any) -> None:
-    """Print one JSON document to stdout. NumPy numbers become numbers, and what JSON does not know becomes text."""
-    typer.echo(json.dumps(facts, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
+    """Print one JSON document to stdout. NumPy numbers become numbers, infinite ones null, and what JSON does not know text."""
+    text = json.dumps(facts, default=lambda x: x.item() if hasattr(x, "item") else str(x))
+    typer.echo(json.dumps(json.loads(text, parse_constant=lambda name: None)))
 
 
 def certificate_facts(atlas: Any) -> dict[str, Any]:

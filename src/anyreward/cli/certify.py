@@ -15,6 +15,7 @@ from .app import (
     Bins,
     Quiet,
     StateNames,
+    StructureOf,
     app,
     arguments,
     certificate_facts,
@@ -25,6 +26,7 @@ from .app import (
     say,
     say_json,
 )
+from .environment import structure as structure_of
 
 MINARI = "minari:"  # the beginning of a log that is a Minari dataset
 Columns = list[str] | None
@@ -125,6 +127,7 @@ def certify(
     stationary: Annotated[
         bool, typer.Option("--stationary", help="Assume that the transitions do not depend on the step.")
     ] = False,
+    structure: StructureOf = None,
     order: Annotated[
         bool,
         typer.Option(
@@ -198,6 +201,11 @@ def certify(
         known = {"states": listed(states, "--states"), "actions": listed(actions, "--actions"), "order": order}
         counts = counts_of_file(Path(log), columns, {**shared, **known})
         counts.source["env"] = plain(Path(log).name)
+    declaration = structure_of(structure)
+    if declaration is not None:
+        if isinstance(declaration, str):
+            raise ValueError("--structure own is for environments: a log has none, write package.module:Name.")
+        counts = counts.with_structure(declaration)
     atlas = Atlas(
         counts, certificate_for(counts, delta, bounds, epsilon, deterministic=deterministic, **arguments(option, "--option"))
     )

@@ -1,4 +1,4 @@
-"""Environments that are named on the command line: ours, Gymnasium's, and your own as package.module:Name."""
+"""Environments and structures that are named on the command line: ours, Gymnasium's, and your own as package.module:Name."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import functools
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..playing.opening import Gymnasium, in_short
 from ..setting import nearest, shown
 from .app import arguments
+
+if TYPE_CHECKING:
+    from ..structure import Structure
 
 
 def environment(name: str, env_arg: list[str] | None) -> tuple[Any, dict[str, Any] | None]:
@@ -37,18 +41,41 @@ def environment(name: str, env_arg: list[str] | None) -> tuple[Any, dict[str, An
     args = arguments(env_arg, "--env-arg") or None
     if ":" not in name:
         return name, args
+    found = looked_up(name, "ENV", "an environment of your own", is_registered)
+    return (found, args) if isinstance(found, str) and is_registered(found) else (made(found, args, name), None)
+
+
+def structure(name: str | None) -> Structure | str | None:
+    """The value of --structure: a declaration in a module of yours, or a function that makes it, or the environment's own."""
+    from ..rewards.forms import OWN
+    from ..structure import Structure
+
+    if name is None or name == OWN:
+        return name
+    found = looked_up(name, "--structure", "a structure of your own")
+    if not isinstance(found, Structure) and callable(found):
+        try:
+            found = found()
+        except (Exception, SystemExit) as problem:  # whatever its code raises
+            raise ValueError(f"{name} cannot be made: {in_short(problem)}.") from problem
+    if not isinstance(found, Structure):
+        raise ValueError(f"{name} is of the type {type(found).__name__}: it has to be an ar.Structure, or to make one.")
+    return found
+
+
+def looked_up(name: str, option: str, kind: str, instead: Callable[[str], bool] = lambda name: False) -> Any:
+    """What `package.module:Name` names. The module is imported. If it has no such thing, the name itself may do `instead`."""
     where, _, what = name.partition(":")
     if not all(part.isidentifier() for part in where.split(".")) or not what:
-        raise ValueError(f"ENV is {shown(name)}: write package.module:Name for an environment of your own.")
+        raise ValueError(f"{option} is {shown(name)}: write package.module:Name for {kind}.")
     module = imported(where)
     try:
-        found = functools.reduce(getattr, what.split("."), module)
+        return functools.reduce(getattr, what.split("."), module)
     except AttributeError:
-        if is_registered(what):
-            return what, args
+        if instead(what):
+            return what
         names = [text for text, value in vars(module).items() if not (text.startswith("_") or isinstance(value, ModuleType))]
         raise ValueError(f"the module {where} has no {shown(what)}{nearest(what, names)}.") from None
-    return made(found, args, name), None
 
 
 def imported(where: str) -> Any:

@@ -18,6 +18,7 @@ from .app import (
     AsJson,
     EnvArgs,
     Quiet,
+    Scheduler,
     Seed,
     app,
     arguments,
@@ -29,10 +30,6 @@ from .app import (
 
 Wait = Annotated[float, typer.Option(help="With --scheduler: the seconds to wait while the cluster has no worker.")]
 Workers = Annotated[int | None, typer.Option(help="Number of processes on this machine. By default one for each core.")]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(metavar="tcp://HOST:PORT", help="Run on the Dask cluster of this scheduler. By default on this machine."),
-]
 
 
 @contextmanager
@@ -178,7 +175,7 @@ def sweep(
     """
     from rich.progress import Progress
 
-    from ..experiments import jobs
+    from ..executors import cluster
     from ..experiments import sweep as experiment
 
     if workers is not None and workers < 1:
@@ -191,7 +188,7 @@ def sweep(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done)
 
-        with resumable(), jobs.cluster(scheduler, wait) as executor:
+        with resumable(), cluster(scheduler, wait) as executor:
             table, failures = experiment.run(sweep, folder, executor, workers, show)
     if as_json:
         say_json({"table": str(table), "failures": [{"cell": vars(f.job), "error": f.error} for f in failures]})
@@ -238,7 +235,7 @@ def reproduce(
     """
     from rich.progress import Progress
 
-    from ..experiments import jobs
+    from ..executors import cluster
     from ..experiments import reproduce as experiment
 
     if workers is not None and workers < 1:
@@ -252,7 +249,7 @@ def reproduce(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        with resumable(), jobs.cluster(scheduler, wait) as executor:
+        with resumable(), cluster(scheduler, wait) as executor:
             claims, failures = experiment.run(out, budget, seed, executor, workers, show, as_published)
     for failure in failures:
         typer.echo(plain(f"failed: {failure.job.part} {failure.job.given}: {failure.error}"), err=True)

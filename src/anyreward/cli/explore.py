@@ -22,8 +22,10 @@ from .app import (
     MaxStates,
     Quiet,
     RewardRange,
+    Scheduler,
     Seed,
     StateNames,
+    StructureOf,
     Terminal,
     app,
     arguments,
@@ -40,6 +42,7 @@ from .app import (
     two_numbers,
 )
 from .environment import environment
+from .environment import structure as structure_of
 
 
 @app.command(
@@ -47,6 +50,7 @@ from .environment import environment
         "anyreward explore double-chain --horizon 20 --epsilon 2 --out chain.atlas",
         "anyreward explore FrozenLake-v1 --horizon 20 --epsilon 2 --stationary --out lake.atlas",
         "anyreward explore FrozenLake-v1 --horizon 8 --epsilon 0.5 --algorithm bpi-ucrl --reward own --out lake.atlas",
+        'anyreward explore double-chain --horizon 20 --epsilon 2 --reward "state == 30" --reward own --out two.atlas',
     )
 )
 @report_errors
@@ -90,6 +94,7 @@ def explore(
         bool,
         typer.Option("--deterministic", help="Assume that every transition is deterministic; one visit of each is enough then."),
     ] = False,
+    structure: StructureOf = None,
     discount: Annotated[float, typer.Option(help="The discount factor, above 0 and at most 1.")] = 1.0,
     env_arg: EnvArgs = None,
     option: Annotated[
@@ -97,9 +102,15 @@ def explore(
         typer.Option(metavar="K=V", help="An option of the algorithm or of the bounds, such as replan=every. May be repeated."),
     ] = None,
     reward: Annotated[
-        str | None,
-        typer.Option(help="For algorithms that need a reward: a file, an expression, or own, as for 'anyreward plan'."),
+        list[str] | None,
+        typer.Option(
+            help="Explore for this reward only, until it has a plan that is certain to be epsilon-optimal: a file, an "
+            "expression, or own, as for 'anyreward plan'. May be repeated, for several rewards."
+        ),
     ] = None,
+    mixtures: Annotated[
+        bool, typer.Option("--mixtures", help="With several --reward: certify all their convex mixtures as well.")
+    ] = False,
     reward_range: RewardRange = None,
     initial_state: Annotated[
         int | None,
@@ -122,6 +133,18 @@ def explore(
     stop: Annotated[
         str, typer.Option(metavar="certificate|own", help="Stop on our certificate, or on the algorithm's own guarantee.")
     ] = "certificate",
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Play the episodes of a Gymnasium environment in that many processes. By default in this one."),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="Episodes that are played side by side, 8 with --workers or --scheduler. The result depends on this number and "
+            "the seed, not on the number of workers."
+        ),
+    ] = None,
+    scheduler: Scheduler = None,
     record: Annotated[bool, typer.Option("--record", help="Keep every episode in the file.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the exploration that is saved in the file of --out.")] = False,
     seed: Seed = 0,
@@ -135,6 +158,7 @@ def explore(
     resumed with --resume.
     """
     from .._files import check_writable
+    from ..executors import cluster
     from ..exploring.explore import explore as run
 
     check_writable(out)
@@ -143,25 +167,28 @@ def explore(
     if resume and not out.exists():
         raise ValueError(f"{out} does not exist: leave out --resume to start a new exploration.")
     options = {**arguments(option, "--option")}
-    taken = next((name for name in options if name in inspect.signature(run).parameters), None)
+    known = set(inspect.signature(run).parameters) - {"rewards"}  # as an option it tells what is known of an observed reward
+    taken = next((name for name in options if name in known), None)
     if taken is not None:
         raise ValueError(f"--option {taken}=... is not for options of the algorithm: write --{taken.replace('_', '-')} instead.")
     if reward is not None:
-        options["reward"] = reward
+        options |= {"reward": reward[0]} if len(reward) == 1 and needs_reward(algorithm) else {"rewards": reward}
     if reward_range is not None:
         options["reward_range"] = two_numbers(reward_range)
     if initial_state is not None:
         options["initial_state"] = initial_state
     chosen, env_args = environment(env, env_arg)
     progress = False if quiet or as_json else None if is_terminal(sys.stderr) else True
-    atlas = run(
-        chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed, progress,
-        arrival_rewards=arrival_rewards, deterministic=deterministic, bins=literal(bins, "--bins"),
-        initial=initial_of(initial), max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
-        env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop,
-        state_names=names_of(state_names, "--state-names"), action_names=names_of(action_names, "--action-names"),
-        max_seconds=max_seconds, on_interrupt="raise", **options,
-    )  # fmt: skip
+    with cluster(scheduler) as executor:
+        atlas = run(
+            chosen, horizon, epsilon, delta, algorithm, bounds, stationary, discount, max_episodes, seed, progress,
+            arrival_rewards=arrival_rewards, deterministic=deterministic, bins=literal(bins, "--bins"),
+            initial=initial_of(initial), max_states=max_states, terminal=terminal, action_masks=masks_of(action_masks),
+            env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop,
+            state_names=names_of(state_names, "--state-names"), action_names=names_of(action_names, "--action-names"),
+            max_seconds=max_seconds, mixtures=mixtures, on_interrupt="raise", structure=structure_of(structure),
+            workers=workers, batch=batch, executor=executor, **options,
+        )  # fmt: skip
     if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas
         atlas.save(out)
     if as_json:
@@ -173,6 +200,13 @@ def explore(
         if not quiet:
             typer.echo(missing, err=True)
         raise typer.Exit(NOT_MET)
+
+
+def needs_reward(algorithm: str) -> bool:
+    """Whether an algorithm is for one reward."""
+    from ..algorithms.registry import explorer_class
+
+    return explorer_class(algorithm).needs_reward
 
 
 def shortfall(atlas: Any, epsilon: float | None, stop: str) -> str:

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..setting import positive
 from ..words import exact, up, worded
-from .app import AsJson, AtlasFile, Grid, app, certificate_facts, examples, grid_shape, report_errors, say, say_json
+from .app import (
+    AsJson,
+    AtlasFile,
+    Grid,
+    RewardRange,
+    app,
+    certificate_facts,
+    examples,
+    grid_shape,
+    report_errors,
+    say,
+    say_json,
+    two_numbers,
+)
 from .certify import found_lines
 
 
@@ -30,12 +43,18 @@ def info(
             "not know it, since it is the same wherever it was explored."
         ),
     ] = None,
+    reward: Annotated[
+        str | None,
+        typer.Option(help="Also show what makes the interval of the plan for this reward wide: a file, an expression, or own."),
+    ] = None,
+    reward_range: RewardRange = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what an atlas certifies and which states it visited.
 
     Also forecasts how many more episodes its target would take, unless it was reached, and half of its epsilon; and says what
-    could be assumed if it is known, and how much that would save.
+    could be assumed if it is known, and how much that would save. With --reward, shows which steps, states and actions make
+    the interval of its plan wide, and forecasts the episodes that would halve it if they were explored for this reward.
     """
     from .. import load, plots
     from ..exploring.forecast import episodes_for, in_words, is_low
@@ -51,16 +70,20 @@ def info(
     needed = {name: None if aim is None else episodes_for(looks, aim) for name, aim in aims.items()}
     more, too_low = {name: None if n is None else n - it.episodes for name, n in needed.items()}, is_low(looks)
     suggested = [] if it.certificate.met else suggestions(it)
+    why = None if reward is None else it.explain(reward, two_numbers(reward_range))
     if plot is not None:
         plots.save_figure(plot, it.plot(shape))
     if as_json:
-        facts = {
+        facts: dict[str, Any] = {
             "states_seen": seen,
             "pairs_seen": it.counts.visited_pairs,
             **{f"episodes_to_{name}": n for name, n in more.items()},
             **{f"seconds_to_{name}": None if n is None or rate is None else n / rate for name, n in more.items()},
             "forecast_is_low": too_low,
         }
+        if why is not None:
+            facts["interval"] = {"width": why.plan.regret_bound, "episodes_to_halve": why.episodes_to_halve}
+            facts["charges"] = [asdict(one) for one in why.charges]
         say_json({**certificate_facts(it), **facts, "suggestions": [asdict(each) for each in suggested], "source": it.source})
         return
     laws = setting.n_distributions - setting.estimates_start
@@ -89,6 +112,11 @@ def info(
             n, what = more[name], f"epsilon {exact(aim)}" if name == "target" else f"half of epsilon, {up(aim)}"
             lines.append(f"forecast: {'none yet' if n is None else in_words(n, rate, too_low, 'more')} for {what}")
     lines += [worded(str(each)) for each in suggested]
+    if why is not None:
+        lines += ["", *str(why).splitlines()]
+        n = why.episodes_to_halve
+        said = "none yet" if n is None else in_words(n, rate, True, "more")
+        lines.append(f"forecast: {said} for half of that, explored for this reward (anyreward extend --reward)")
     say(*lines, "", "visits per state:", *plots.visits_text(it, shape))
     if plot is not None:
         say(f"drawn in {plot}")

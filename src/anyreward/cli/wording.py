@@ -73,6 +73,8 @@ def options_of(command: Callable[..., None]) -> dict[str, Option]:
         found["env_args"] = found["env_arg"]
     if "resume" in found:
         found["checkpoint"] = found["out"]
+    if "scheduler" in found:
+        found["executor"] = found["scheduler"]
     return found
 
 

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
     from ..kernels.table import Table
     from ..rewards.observed import ObservedRewards
+    from ..shared_laws import SharedLaws
+    from ..structure import Structure
     from .empirical import EmpiricalModel
     from .numbering import Numbering
+    from .shared import Shared
 
 COLUMNS = ("h", "s", "a", "next", "count")  # of the table of counts, see `Counts.columns`
 DAMAGED = "its counts are"  # the beginning of error messages about a damaged file
@@ -80,7 +83,7 @@ class Counts:
         self.setting = setting
         self._pool: Counts | None = None
         if transfer and not setting.stationary:
-            self._pool = Counts(replace(setting, stationary=True))
+            self._pool = Counts(replace(setting, stationary=True, structure=None))
         self._booked_at = 0  # the number of episodes when the predictions were last renewed
         self.runs = 1
         self.numbering: Numbering | None = None
@@ -90,6 +93,7 @@ class Counts:
         self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
         self._changes = 0  # increases with each declaration
+        self._shared: tuple[Any, Shared] | None = None  # what the laws of a structure are, with the revision that it is of
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         self.table: Table = kernels.table.Table(
@@ -148,7 +152,21 @@ class Counts:
                 raise ValueError(self.named(f"state {s} has declared illegal actions, so it cannot be declared absorbing."))
             rows.append([kernels.table.ILLEGAL if a in given else kernels.table.STAYS for a in range(self.setting.n_actions)])
             self._check_state(s, np.array(rows[-1], np.uint8))
+            if self.setting.structure is not None and s not in self.setting.absorbing_states:
+                self._check_end(s, self.setting.structure)
         self._note(chosen, np.array(rows, np.uint8))
+
+    def _check_end(self, s: int, laws: SharedLaws) -> None:
+        """Raises if episodes terminate in a state that can be left by the declared structure."""
+        first, target, A = laws.tables.edge_first, laws.tables.edge_target, self.setting.n_actions
+        for pair in range(s * A, len(laws.law_of), self.setting.n_states * A):
+            if (target[first[pair] : first[pair + A]] != s).any():
+                raise ValueError(
+                    self.named(
+                        f"episodes terminate in state {s}, which can be left by the structure: let its only successor be itself, "
+                        "whatever the action."
+                    )
+                )
 
     def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
         """Declares which actions are illegal in a state; all others are legal. Certificates and plans do not use illegal actions.
@@ -288,8 +306,15 @@ class Counts:
         -----
         `anyreward.data.importers` says which data keep a certificate valid.
         """
+        from .likelihood import check_stationary
+
         counts = cls(setting, transfer=True)
-        counts.add_episodes(*counts.checked(states, actions))
+        states, actions = counts.checked(states, actions)
+        if setting.stationary:
+            h = np.broadcast_to(np.arange(actions.shape[1]), actions.shape)
+            columns = h, states[:, :-1], actions, states[:, 1:], np.ones_like(actions)
+            check_stationary(np.stack([column.reshape(-1) for column in columns], axis=1), setting)
+        counts.add_episodes(states, actions)
         return counts
 
     @classmethod
@@ -607,8 +632,12 @@ class Counts:
 
     @property
     def widest(self) -> int:
-        """The largest number of different outcomes observed from one distribution, the initial one included."""
-        return int(self.table.size.max())
+        """The largest number of different outcomes of one distribution, the initial one included.
+
+        With a structure, the combinations of outcomes of all draws of a pair are counted.
+        """
+        combined = 0 if self.setting.structure is None else int(self.setting.structure.widest)
+        return max(combined, int(self.table.size.max()))
 
     @property
     def widest_pair(self) -> tuple[int, int, int]:
@@ -634,6 +663,49 @@ class Counts:
             edges = [columns[name] for name in COLUMNS[:4]]
             kernels.table.flow_evidence(self.table, A, self.scores(), *edges, columns["evidence"])
         return columns
+
+    @property
+    def shared(self) -> Shared:
+        """The counts of the laws of a declared structure. Raises if a transition is impossible under it."""
+        from .shared import Shared
+
+        now = (*self.revision, self.transitions)
+        if self._shared is None or self._shared[0] != now:
+            self._shared = now, Shared(self)
+        return self._shared[1]
+
+    @property
+    def model_table(self) -> Table:
+        """The table that estimates are read from: that of the counts or, with a structure, that of its laws (`data.shared`)."""
+        return self.table if self.setting.structure is None else self.shared.table
+
+    def with_structure(self, structure: Structure | None) -> Counts:
+        """The same data under a declared structure, or, with None, without one.
+
+        A structure whose laws do not depend on the step pools the steps. Raises if a transition is impossible under it.
+
+        Parameters
+        ----------
+        structure : Structure or None
+        """
+        setting = replace(self.setting, structure=None)
+        if structure is not None:
+            stationary = setting.stationary and not structure.step_dependent
+            setting = replace(setting, structure=structure, stationary=stationary)  # type: ignore[arg-type]
+        columns, pooled = self.columns(), setting.stationary and not self.setting.stationary
+        if self.setting.stationary and not setting.stationary:
+            raise ValueError("structure has laws that depend on the step, but these counts are pooled over the steps.")
+        if pooled:
+            keys = np.stack([np.minimum(columns["h"], 0), *(columns[name] for name in COLUMNS[1:4])])
+            keys, place = np.unique(keys, axis=1, return_inverse=True)
+            many = np.bincount(place.reshape(-1), columns["count"], keys.shape[1]).astype(np.int64)
+            columns = dict(zip(COLUMNS, (*keys, many), strict=True))
+        twin = Counts.from_columns(setting, columns, self.declarations(), self.runs)
+        twin.numbering, twin.source, twin.selected = self.numbering, self.source, self.selected
+        twin.paid, twin.taken = (None if pooled else self.paid), self.taken * ([0, 1, 1, 1] if pooled else 1)
+        if structure is not None:
+            twin.shared  # noqa: B018  # raises if it is impossible
+        return twin
 
     def n(self) -> np.ndarray:
         """Visits of every state-action pair as a dense array, (H, S, A), or (S, A) if stationary: for inspection."""
@@ -759,6 +831,11 @@ class Counts:
             illegal = np.setdiff1d(illegal, self._met())
         if len(illegal):
             said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
+        if setting.structure is not None and self.shared.refuted:
+            said.append(
+                "THE DATA CONTRADICT THE STRUCTURE, so that nothing is certified (if it were true, this would happen with "
+                f"probability at most 1e-6; the e-value is 10^{self.shared.log_evidence / log(10):.1f})"
+            )
         return tuple(said)
 
     def _met(self) -> np.ndarray:
@@ -779,7 +856,7 @@ class Counts:
             self._changes,
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
-        twin.selected = self.selected
+        twin.selected, twin._shared = self.selected, None
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -871,7 +948,27 @@ class Counts:
             s, s_next = states[:, :-1].reshape(-1), states[:, 1:].reshape(-1)
             self._check_marks(s, actions.reshape(-1), s_next, self._marks()[s, actions.reshape(-1)])
             self._check_met(states)
+        if self.setting.structure is not None:
+            self._check_structure(states, actions)
         return states, actions
+
+    def _check_structure(self, states: np.ndarray, actions: np.ndarray) -> None:
+        """Raises if a transition of episodes is impossible under the declared structure."""
+        from .shared import impossible_transition
+
+        laws = self.setting.structure
+        assert laws is not None
+        S, A = laws.n_states, laws.n_actions
+        s, a, then = states[:, :-1], actions, states[:, 1:]
+        h = np.arange(a.shape[1]) if laws.step_dependent else 0
+        key = ((h * S + s) * A + a) * S + then
+        known = np.append(laws.edge_keys, -1)  # there may be none at all
+        impossible = known[np.searchsorted(laws.edge_keys, key)] != key
+        if len(self.table.known):
+            impossible &= self._marks()[s, a] & (kernels.table.STAYS | kernels.table.ILLEGAL) == 0
+        if impossible.any():
+            b, i = np.argwhere(impossible)[0]
+            raise ValueError(self.named(impossible_transition(s[b, i], a[b, i], then[b, i])))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and self.digest() == other.digest()
@@ -896,15 +993,15 @@ def checked_episodes(
             f"an episode of horizon {H} has {H + 1} states and {H} actions."
         )
     for name, values, bound in (("states", states, setting.n_outcomes), ("actions", actions, setting.n_actions)):
-        if not np.issubdtype(values.dtype, np.integer):
+        if values.dtype.kind not in "iu":
             raise ValueError(f"{name} are {values.dtype}: they have to be whole numbers.")
-        wrong = np.argwhere((values < 0) | (values >= bound))
-        if len(wrong):
-            b, h = (int(i) for i in wrong[0])
+        wrong = (values < 0) | (values >= bound)
+        if wrong.any():
+            b, h = (int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(f"{name}[{b}, {h}] is {values[b, h]}: {name} go from 0 to {bound - 1}.")
-    left = np.argwhere(setting.stays(states[:, :-1]) & (states[:, 1:] != states[:, :-1]))
-    if len(left):
-        b, h = (int(i) for i in left[0])
+    left = setting.stays(states[:, :-1]) & (states[:, 1:] != states[:, :-1])
+    if left.any():
+        b, h = (int(i) for i in np.argwhere(left)[0])
         raise ValueError(named(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing."))
     if (states[:, 0] >= setting.n_states).any():
         b = int((states[:, 0] >= setting.n_states).argmax())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .. import kernels
+
 if TYPE_CHECKING:
+    from ..kernels.planning import Rows
     from ..rewards.forms import ArrivalReward
     from .counts import Counts
 
@@ -16,9 +20,26 @@ def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
     return np.bincount(index, values, size).astype(float)
 
 
+def layers_of(counts: Counts) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """For each step, or once if stationary: the pair, successor and probability of each edge, and which pairs have no data."""
+    shared, laws = counts.shared, counts.setting.structure
+    assert laws is not None
+    pairs, t = laws.n_states * laws.n_actions, shared.tables
+    p, layers = shared.edge_probabilities(shared.estimated_outcomes), []
+    blank = ~shared.known_pairs | shared.refuted
+    p[np.repeat(blank, np.diff(t.edge_first))] = 0.0
+    for h in range(laws.steps):
+        first = t.edge_first[h * pairs : (h + 1) * pairs + 1]
+        pair = np.repeat(np.arange(pairs), np.diff(first))
+        here = slice(first[0], first[-1])
+        layers.append((pair, t.edge_target[here], p[here], blank[h * pairs : (h + 1) * pairs]))
+    return layers
+
+
 class EmpiricalModel:
     """The model that counts estimate: p_hat(s'|s,a) = n(s,a,s') / n(s,a) at each step, for `planning.backward_induction`.
 
+    If a structure is declared, each pair has the product of the empirical distributions of its laws instead (`data.shared`).
     State-action pairs without data have a uniform distribution, as in the paper, and so has an initial state that was never
     observed. A distribution of the initial state that the setting gives is that of the model. Absorbing states stay where they
     are. With `terminal="outcome"` the states of the model are all outcomes, terminations included.
@@ -29,7 +50,11 @@ class EmpiricalModel:
         self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # terminations included
         self._stationary, self._horizon = setting.stationary, setting.horizon
         self._absorbing = counts.stays()
-        self.illegal = np.pad(counts.illegal, ((0, self.n_states - setting.n_states), (0, 0))) if len(counts.illegal) else ()
+        self.illegal = (
+            np.pad(counts.illegal, ((0, self.n_states - setting.n_states), (0, 0)))
+            if len(counts.illegal)
+            else np.zeros((0, 0), bool)
+        )
         self.initial = np.zeros(self.n_states)
         if setting.estimates_start:
             start = c["h"] == -1
@@ -37,6 +62,9 @@ class EmpiricalModel:
             self.initial = self.initial / self.initial.sum() if start.any() else np.full(self.n_states, 1 / self.n_states)
         else:
             self.initial[setting.starts[0]] = setting.starts[1]
+        if setting.structure is not None:
+            self._layers = layers_of(counts)
+            return
         pair = c["s"] * self.n_actions + c["a"]
         bounds = np.searchsorted(c["h"], np.arange(1 if setting.stationary else setting.horizon + 1))
         ends = np.append(bounds[1:], len(pair))
@@ -51,13 +79,22 @@ class EmpiricalModel:
         if not self._stationary and horizon > self._horizon:
             raise ValueError(f"horizon is {horizon} but these counts are of {self._horizon} steps only.")
 
+    @cached_property
+    def rows(self) -> Rows:
+        """The transitions of all steps, for planning."""
+        stays = np.zeros(self.n_states if len(self._absorbing) else 0, bool)
+        stays[self._absorbing] = True
+        pair, target, p, blank = zip(*self._layers, strict=True)
+        many = [np.bincount(x, minlength=self.n_states * self.n_actions) for x in pair]
+        first = np.concatenate([[0], np.cumsum(np.concatenate(many))])
+        return kernels.planning.Rows(
+            first, np.concatenate(target).astype(np.int32), np.concatenate(p), np.concatenate(blank), stays
+        )
+
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
-        pair, target, p, unvisited = self._layers[0 if self._stationary else h]
-        out = total_by(pair, p * V[target], self.n_states * self.n_actions)
-        out[unvisited] = V.mean()
-        out = out.reshape(self.n_states, self.n_actions)
-        out[self._absorbing] = V[self._absorbing, None]
+        out = np.empty((self.n_states, self.n_actions))
+        kernels.planning.expect(self.rows, 0 if self._stationary else h, np.ascontiguousarray(V, float), float(V.mean()), out)
         return out
 
     def push(self, h: int, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:

@@ -24,6 +24,7 @@ import numpy as np
 from ..rewards.observed import ObservedRewards
 from ..setting import Setting, boolean, shown, whole_number
 from ..words import plain
+from .likelihood import check_stationary
 from .numbering import Names, Numbering
 from .spaces import Bins, assumed_by, codec, known_start
 
@@ -76,6 +77,7 @@ def counts_from_dataframe(frame: Any, setting: Setting) -> Counts:
         starts = np.column_stack([np.full(len(first), -1), np.zeros((len(first), 2), np.int64), first[:, 1], first[:, 4]])
         rows = np.concatenate([starts, rows])
     if setting.stationary:
+        check_stationary(rows[rows[:, 0] >= 0], setting)
         rows[:, 0] = np.minimum(rows[:, 0], 0)
     keys, place = np.unique(rows[:, :4], axis=0, return_inverse=True)
     totals = np.zeros(len(keys), np.int64)
@@ -112,6 +114,8 @@ def recorded(
     """
     from .counts import Counts
 
+    if setting.stationary:
+        check_stationary(np.column_stack([moves[:, 1:], np.ones(len(moves), np.int64)]), setting)
     counts, H = Counts(setting, transfer=transfer), setting.horizon
     counts.numbering = numbering
     setting.check_starts(starts, named=counts.named)

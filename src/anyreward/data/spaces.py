@@ -150,12 +150,12 @@ class Binned:
         self._count()
 
     def _count(self) -> None:
-        self._counts = [len(edges) + 1 for edges in self.edges]
-        self.size = int(np.prod(self._counts, dtype=object))
+        self.counts = [len(edges) + 1 for edges in self.edges]
+        self.size = int(np.prod(self.counts, dtype=object))
 
     def encode(self, value: Any) -> int:
         number = 0
-        for edges, count, x in zip(self.edges, self._counts, np.asarray(value, dtype=float).reshape(-1), strict=True):
+        for edges, count, x in zip(self.edges, self.counts, np.asarray(value, dtype=float).reshape(-1), strict=True):
             if np.isnan(x):
                 raise ValueError("an observation is NaN: it belongs to no bin.")
             number = number * count + int(edges.searchsorted(x, side="right"))
@@ -164,7 +164,7 @@ class Binned:
     def decode(self, number: int) -> list[int]:
         """The cell of a number: the index of its bin in each dimension."""
         cell = []
-        for count in reversed(self._counts):
+        for count in reversed(self.counts):
             number, digit = divmod(int(number), count)
             cell.append(digit)
         return cell[::-1]

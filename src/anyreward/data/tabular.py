@@ -16,8 +16,10 @@ from .spaces import Whole
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ..kernels.planning import Rows
     from ..kernels.simulate import Model
     from ..rewards.forms import ArrivalReward
+    from ..structure import Structure
 
 MAX_ENTRIES = 2**28  # the largest transition table: two gigabytes
 
@@ -64,6 +66,8 @@ class TabularMDP:
         Rows and columns, if the states are the cells of a grid: for plots.
     arrows : str or None
         One character for each action, for plots on a grid.
+    structure : Structure or None
+        What may be declared of this model: `explore(mdp, ..., structure="own")`. Nothing else uses it.
 
     Notes
     -----
@@ -151,6 +155,7 @@ class TabularMDP:
         self.numbering = Numbering(Whole(self.n_states, 0), Whole(self.n_actions, 0))
         self.grid: tuple[int, int] | None = None
         self.arrows: str | None = None
+        self.structure: Structure | None = None
 
     def _start_law(self, initial: Any) -> np.ndarray:
         """The distribution of the initial state, (S,), from a state or a distribution."""
@@ -268,10 +273,18 @@ class TabularMDP:
             _cumulative(self.initial[starts]),
         )
 
+    @cached_property
+    def rows(self) -> Rows:
+        """The transitions of all steps, for planning."""
+        K, no = self._probabilities.shape[-1], np.zeros(0, bool)
+        first = np.arange(0, self._probabilities.size + 1, K)
+        return kernels.planning.Rows(first, self._successors.reshape(-1), self._probabilities.reshape(-1), no, no)
+
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
-        t = 0 if self.n_steps is None else h
-        return np.einsum("sak,sak->sa", self._probabilities[t], V[self._successors[t]])
+        out = np.empty((self.n_states, self.n_actions))
+        kernels.planning.expect(self.rows, 0 if self.n_steps is None else h, np.ascontiguousarray(V, float), 0.0, out)
+        return out
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
         """The expectation of a reward on arrival for each state-action pair at step h, (S, A)."""
@@ -361,11 +374,12 @@ def checked_policy(policy: ArrayLike, S: int, A: int, horizon: int | None = None
     """A deterministic policy as (H, S) int64. Raises if the shape or an action is wrong."""
     pi = np.asarray(policy)
     H = pi.shape[0] if horizon is None and pi.ndim else horizon
-    if pi.shape != (H, S) or not np.issubdtype(pi.dtype, np.integer):
+    if pi.shape != (H, S) or pi.dtype.kind not in "iu":
         raise ValueError(f"policy has shape {pi.shape} of {pi.dtype}: it has to be ({H or 'H'}, {S}) whole numbers.")
-    bad = np.argwhere((pi < 0) | (pi >= A))
-    if len(bad):
-        raise ValueError(f"policy{_at(bad[0])} is {pi[tuple(bad[0])]}: actions go from 0 to {A - 1}.")
+    bad = (pi < 0) | (pi >= A)
+    if bad.any():
+        at = np.argwhere(bad)[0]
+        raise ValueError(f"policy{_at(at)} is {pi[tuple(at)]}: actions go from 0 to {A - 1}.")
     return np.ascontiguousarray(pi, dtype=np.int64)
 
 

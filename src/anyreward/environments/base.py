@@ -23,6 +23,8 @@ class Environment(Protocol):
     """Plays episodes and lets an explorer learn from them."""
 
     name: str
+    batch: int | None  # episodes of a batch, whose policies are fixed before the first of them; None: there are no batches
+    assumptions: tuple[str, ...]  # about how it is played, beside those of the setting
 
     @property
     def setting(self) -> Setting:

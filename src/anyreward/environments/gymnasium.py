@@ -34,7 +34,7 @@ from ..algorithms import Explorer
 from ..atlas.recording import Recording
 from ..data.counts import Counts
 from ..data.numbering import Numbering
-from ..data.spaces import Codec, Indexed, assumed_by, checked_size, codec, known_start
+from ..data.spaces import Codec, Indexed, Whole, assumed_by, checked_size, codec, known_start
 from ..playing.calls import Calls
 from ..playing.opening import (
     EnvironmentFailure,
@@ -48,6 +48,7 @@ from ..playing.opening import (
     time_limit,
     written,
 )
+from ..playing.transcripts import Transcript
 from ..rewards.observed import ObservedRewards
 from ..setting import Setting, shown, whole_number
 from ..words import plain
@@ -72,6 +73,9 @@ class GymnasiumEnvironment:
         Whether to keep every episode.
     """
 
+    batch: int | None = None
+    assumptions: tuple[str, ...] = ()
+
     def __init__(
         self,
         gymnasium: Gymnasium,
@@ -88,7 +92,7 @@ class GymnasiumEnvironment:
         self.terminal = "outcome" if gymnasium.terminal is None else gymnasium.terminal
         self.env, name = make(gymnasium.env, gymnasium.env_args)
         self.name = plain(name)
-        self.calls = Calls(self.env, gymnasium.step_timeout)
+        self.calls: Calls | Transcript = Calls(self.env, gymnasium.step_timeout)
         try:
             spaces = self.env.observation_space, self.env.action_space
             limit = time_limit(self.env)
@@ -126,6 +130,9 @@ class GymnasiumEnvironment:
         self._record: list[tuple[list[int], list[int], list[float], int]] | None = [] if record else None
         self._ended: set[int] = set()  # states in which episodes ended
         self._alive = bytearray(self.n_states)  # 1: was met and went on; 2: and said which actions are legal
+        self._seen: dict[int, tuple[Any, str, bytes]] = {}  # by state: its mask as it is given, once it has been checked
+        own = [isinstance(part, Whole) and part.start == 0 for part in (self.observations, self.actions)]  # its own numbers
+        self._plain, self._as_it_is = self.observations.size * own[0], own[1]  # observations below the first, and actions
         self._fresh = True  # no episode was played yet
         self._last: tuple[list[int], list[int], list[float], int] = [], [], [], 0  # the last episode
         self._allowed: dict[int, tuple[bytes, list[int]]] = {}  # by state: the mask, and the actions it allows
@@ -145,24 +152,28 @@ class GymnasiumEnvironment:
     def play(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         """Plays to the end of the present block of episodes at most: explorations are resumed where a block begins."""
         for _ in range(min(episodes, explorer.per_call, BLOCK - explorer.episodes % BLOCK)):
-            states, actions, paid = self.episode(explorer.actor(), explorer.episodes, explorer.counts)
-            if explorer.observes_rewards:
-                explorer.tell(states, actions, paid)  # type: ignore[call-arg]
-            elif type(explorer).tell is Explorer.tell:
-                explorer._learn(states[None], actions[None])  # what `tell` would do after checks that were made here
-            else:
-                explorer.tell(states, actions)
-            self._keep()
+            self.count(explorer, *self.episode(explorer.actor(), explorer.episodes, explorer.counts))
             if explorer.reached(goal):
                 return True
         return False
+
+    def count(self, explorer: Explorer, states: np.ndarray, actions: np.ndarray, paid: np.ndarray) -> None:
+        """Lets the explorer learn from the last episode, and keeps what was paid."""
+        if explorer.observes_rewards:
+            explorer.tell(states, actions, paid)  # type: ignore[call-arg]
+        elif type(explorer).tell is Explorer.tell:
+            explorer._learn(states[None], actions[None])  # what `tell` would do after checks that were made here
+        else:
+            explorer.tell(states, actions)
+        self._keep()
 
     def episode(self, act: Callable[[int, int], int], t: int, counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Plays episode number t with the actions that `act(h, s)` chooses; returns its H+1 states, H actions and H rewards.
 
         What the environment tells about its states on the way is declared to `counts`.
         """
-        calls, encode, decode, H = self.calls, self.encode, self.actions.decode, self.horizon
+        step, encode, decode, H = self.calls.step, self.encode, self.actions.decode, self.horizon
+        plain, as_it_is, alive, masked = self._plain, self._as_it_is, self._alive, self._allowed
         if t % BLOCK == 0 or self._fresh:
             words = np.random.SeedSequence(self.seed, spawn_key=(2, *divmod(t, BLOCK))).generate_state(2, np.uint64)
             self._fresh = False
@@ -170,7 +181,7 @@ class GymnasiumEnvironment:
         else:
             number = None
         try:
-            observation, info = calls.reset(number)
+            observation, info = self.calls.reset(number)
         except (Exception, SystemExit) as problem:
             raise self._failure(problem, t, "resetting it") from problem
         s = encode(observation)
@@ -178,12 +189,13 @@ class GymnasiumEnvironment:
             counts.setting.check_starts(np.array([s]), self.name, self.numbering.names_in)
         states, actions, rewards = [s], [], []
         for h in range(H):
-            self._meet(s, info, counts)
+            if "action_mask" in info or alive[s] != 1:
+                self._meet(s, info, counts)
             a = int(act(h, s))
-            if self._allowed:
+            if masked:
                 a = self._permitted(s, a)
             try:
-                observation, reward, terminated, truncated, info = calls.step(decode(a))
+                observation, reward, terminated, truncated, info = step(a if as_it_is else decode(a))
             except (Exception, SystemExit) as problem:
                 doing = self.numbering.names_in(f"at step {h}, playing action {a} in state {s}")
                 raise self._failure(problem, t, doing) from problem
@@ -192,7 +204,7 @@ class GymnasiumEnvironment:
             if terminated:
                 s_next = self._end(observation, counts)
             else:
-                s_next = encode(observation)
+                s_next = observation if type(observation) is int and 0 <= observation < plain else encode(observation)
                 if truncated and h + 1 < H:
                     raise ValueError(
                         f"{self.name} was truncated after {h + 1} steps, before the horizon of {H}: "
@@ -246,6 +258,8 @@ class GymnasiumEnvironment:
             where = self.numbering.names_in(f"state {s}")
             raise ValueError(f"{self.name} ended in {where} before and goes on from there now: leave out terminal='state'.")
         mask = info.get("action_mask")
+        if type(mask) is np.ndarray and self._seen.get(s) == (mask.shape, mask.dtype.char, mask.tobytes()):
+            return  # as before
         before, self._alive[s] = self._alive[s], 1 if mask is None else 2
         if before not in (0, self._alive[s]):
             where = self.numbering.names_in(f"state {s}")
@@ -260,6 +274,8 @@ class GymnasiumEnvironment:
         elif self._allowed.get(s, (all_legal(self.n_actions),))[0] != word:
             where = self.numbering.names_in(f"state {s}")
             raise ValueError(f"info['action_mask'] of {where} changes: it has to be a function of the observation.")
+        if type(mask) is np.ndarray:
+            self._seen[s] = mask.shape, mask.dtype.char, mask.tobytes()
 
     def _first(self, s: int, word: bytes, counts: Counts) -> None:
         """Takes note of the mask of a state that is met for the first time; an empty one means that nothing is said."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import kernels
 from ..algorithms import Explorer
-from ..algorithms.explorer import NOTHING, Draws, Learning, Policies, Repeated, Request
+from ..algorithms.explorer import Draws, Learning, Policies, Repeated, Request
 from ..atlas.recording import Recording
 from ..data.counts import Counts
 from ..data.tabular import TabularMDP
@@ -32,8 +32,8 @@ def outcome_of(request: Request, mdp: TabularMDP, rng: np.random.Generator) -> t
     match request:
         case Learning():
             return _learning(request, mdp, rng)
-        case Repeated(index, node_of, key, horizon, episodes):
-            return (kernels.simulate.walk(mdp.model, index, NOTHING, node_of, horizon, key, episodes, rng),)
+        case Repeated(index, node_of, key, horizon, episodes, prior):
+            return (kernels.simulate.walk(mdp.model, index, prior, node_of, horizon, key, episodes, rng),)
         case Draws(times, starts):
             return (mdp.draw(times, starts, rng),)
         case Policies(policies) if len(policies) == 1:
@@ -67,6 +67,9 @@ def _learning(request: Learning, mdp: TabularMDP, rng: np.random.Generator) -> t
 
 class TabularEnvironment:
     """A `TabularMDP` as exploration sees it, simulated at compiled speed, or an episode at a time if it is to be recorded."""
+
+    batch: int | None = None
+    assumptions: tuple[str, ...] = ()
 
     def __init__(self, mdp: TabularMDP, setting: Setting, seed: int, record: bool) -> None:
         self.mdp, self.setting, self.name = mdp, setting, plain(mdp.name)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
 from ..setting import shown
+from ..structure import Structure
 from .registry import register
 
 LEFT, RIGHT = 0, 1
@@ -17,6 +18,7 @@ def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper
 
     States 0 ... length-1 lie in a row. Action 0 moves left and action 1 moves right; a move fails with probability `fail_prob`
     and then goes the other way. A move against an end of the chain stays there. The initial state is the middle, (length-1)//2.
+    Its structure is one law for each action.
 
     Parameters
     ----------
@@ -42,6 +44,12 @@ def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper
     probabilities = np.broadcast_to([1.0 - fail_prob, fail_prob], successors.shape)
     reward = np.zeros((length, 2))
     reward[-1] = 1.0 if variant == "paper" else (fail_prob, 1.0 - fail_prob)
-    return TabularMDP.from_sparse(
+    mdp = TabularMDP.from_sparse(
         successors, probabilities, initial=(length - 1) // 2, reward=reward, action_names=("left", "right")
     )
+    mdp.structure = Structure(
+        law=lambda s, a: ("left", "right")[a],
+        outcomes=(-1, 1),
+        successor=lambda s, a, move: min(max(s + move, 0), length - 1),
+    )
+    return mdp

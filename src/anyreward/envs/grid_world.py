@@ -6,9 +6,17 @@ import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
 from ..setting import shown
+from ..structure import Structure
 from .registry import register
 
 MOVES = np.array([(0, -1), (0, 1), (-1, 0), (1, 0)])  # left, right, up, down: changes of (row, column)
+TURNS = ("ahead", "right", "back", "left")
+CLOCKWISE = (0, 2, 1, 3)  # left, up, right, down
+
+
+def turned(action: int, turn: str) -> int:
+    """The direction in which a move goes that turns away from its action."""
+    return CLOCKWISE[(CLOCKWISE.index(action) + TURNS.index(turn)) % 4]
 
 
 @register("grid-world")
@@ -24,7 +32,8 @@ def grid_world(
 
     The state of a cell is row * cols + column. The actions are 0 left, 1 right, 2 up and 3 down. A move succeeds with
     probability `success_prob`; otherwise it goes in one of the three other directions, each equally likely. A move against a
-    wall stays in its cell. The reward is 1 in the goal cell, whatever the action, and 0 elsewhere.
+    wall stays in its cell. The reward is 1 in the goal cell, whatever the action, and 0 elsewhere. Its structure is one law of
+    slips for all cells and directions: ahead, right, back or left.
 
     The paper says no more than "5% probability of moving to the wrong direction", and gives neither the initial state nor H; the
     authors' code has start (10, 10) and H = 20.
@@ -79,4 +88,6 @@ def grid_world(
     at, names = start[0] * cols + start[1], ("left", "right", "up", "down")
     mdp = TabularMDP.from_sparse(successors, probabilities, initial=at, reward=reward, action_names=names)
     mdp.grid, mdp.arrows = (rows, cols), "←→↑↓"
+    if variant == "paper":
+        mdp.structure = Structure(law=lambda s, a: "slip", outcomes=TURNS, successor=lambda s, a, x: int(land[s, turned(a, x)]))
     return mdp

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
+from ..structure import Structure
 from .registry import register
 
 
@@ -28,6 +29,8 @@ def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0,
 
     The default reward is `inventory_profit` with its default prices, rescaled to [0, 1]. To plan for a price list in its own
     units, pass the profit and its range: ``atlas.plan(profit, reward_range=(profit.min(), profit.max()))``.
+
+    Its structure is one law of demand. A draw counts if the shelf was full, so that any demand within the capacity can be told.
 
     Parameters
     ----------
@@ -54,7 +57,13 @@ def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0,
             P[stock, order, 0] = demand[shelf:].sum()
     profit = inventory_profit(capacity, max_order, mean_demand)
     reward = (profit - profit.min()) / (profit.max() - profit.min()) if np.ptp(profit) else np.zeros_like(profit)
-    return TabularMDP(P, initial=capacity if start is None else start, reward=reward)
+    mdp = TabularMDP(P, initial=capacity if start is None else start, reward=reward)
+    mdp.structure = Structure(
+        law=lambda stock, order: "demand",
+        outcomes=capacity + 1,  # the last one stands for all larger ones
+        successor=lambda stock, order, demand: max(0, min(capacity, stock + order) - demand),
+    )
+    return mdp
 
 
 def inventory_profit(
@@ -76,13 +85,13 @@ def inventory_profit(
     capacity, max_order, mean_demand
         As for `inventory`.
     price
-        ObservedRewards by a customer for a unit.
+        What a customer pays for a unit.
     unit_cost
-        ObservedRewards to the supplier for a unit that is kept.
+        What the supplier is paid for a unit that is kept.
     order_fee
-        ObservedRewards for every order that is not empty.
+        What every order costs that is not empty.
     holding_cost
-        ObservedRewards for each unit in stock in the morning.
+        What each unit in stock in the morning costs.
     """
     stock, order = np.ogrid[: capacity + 1, : max_order + 1]
     shelf = np.minimum(capacity, stock + order)

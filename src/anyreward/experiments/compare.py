@@ -25,10 +25,10 @@ from ..algorithms.registry import ALGORITHMS, make_explorer
 from ..certificates.certificate import certify
 from ..data.tabular import TabularMDP
 from ..environments.tabular import play
+from ..executors import pool
 from ..planning import backward_induction
 from ..plots import save_figure
 from ..setting import shown
-from .jobs import pool
 from .statistics import bootstrap_interval, permutation_test
 
 PANEL = 20  # number of random rewards

@@ -14,6 +14,7 @@ A sweep is described by a TOML file:
     epsilon = [10.0, 5.0]
     max_episodes = 100000
     stationary = [false, true]
+    structure = "none"                    # or "own": the structure that the environment itself declares
 
 The whole file is validated before anything runs. A cell is one algorithm on one environment with one choice of parameters and
 one seed; its result is written as soon as it is done, so an interrupted sweep resumes with the cells that are missing. A cell
@@ -30,7 +31,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any
@@ -43,17 +44,19 @@ from ..algorithms.registry import ALGORITHMS, make_explorer, option_names
 from ..certificates.certificate import OBSERVED
 from ..data.tabular import TabularMDP
 from ..environments.gymnasium import GymnasiumEnvironment
-from ..exploring.explore import check_episodes, explore
+from ..executors import version
+from ..exploring.explore import check_episodes, declared, explore
 from ..planning import backward_induction
 from ..playing.opening import ADAPTER, Gymnasium
 from ..setting import Setting, nearest, positive, probability, real_number, shown
 from .compare import parse_algorithm
-from .jobs import Failure, run_jobs, version
+from .jobs import Failure, run_jobs
 
 MAX_BYTES, MAX_CELLS = 2**18, 10**6  # the largest sweep file, and the largest number of cells
 MAX_TRIED = 10_000  # how many explorers are made at most while a sweep is validated
 MAX_ENTRIES = 2**27  # the largest number of triples (step, state, action) of an environment in a sweep
 BOUNDS = ("tight", "paper")
+STRUCTURES = (NOTHING, OWN) = ("none", "own")  # nothing is declared, or what the environment itself declares
 PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
     "horizon": lambda value, name: _whole(value, name, 1),
     "epsilon": lambda value, name: positive(_real(value, name), name),
@@ -64,6 +67,7 @@ PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
     "discount": lambda value, name: positive(_real(value, name), name),
     "max_episodes": lambda value, name: _whole(value, name, 0),
     "arrival_rewards": lambda value, name: _truth(value, name),
+    "structure": lambda value, name: _one_of(value, name, STRUCTURES),
     "stop": lambda value, name: _one_of(value, name, ("certificate", "own")),
 }
 REQUIRED = ("name", "algorithms", "environments", "parameters")
@@ -234,6 +238,9 @@ def _check_explorer(kind: Any, options: dict[str, Any], env: TabularMDP | Gymnas
     try:
         conventions = choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
         setting, own_reward = env_setting(env, choice["horizon"], *conventions)
+        if choice.get("structure", NOTHING) != NOTHING:
+            structure = declared(OWN, env, setting.stationary, choice.get("bounds", "tight"))
+            setting = replace(setting, structure=structure)  # type: ignore[arg-type]
         entries = setting.layers * setting.n_outcomes * setting.n_actions
         if max(entries, setting.horizon) > MAX_ENTRIES:
             raise ValueError(f"a horizon of {setting.horizon} with {setting.n_states} states is too large for a sweep.")
@@ -285,6 +292,8 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     env = _environment(environment)
     name, options = parse_algorithm(cell.algorithm)
     horizon = parameters.pop("horizon")
+    if parameters.get("structure") == NOTHING:
+        del parameters["structure"]
     atlas = explore(env, horizon, algorithm=name, seed=cell.seed, progress=False, on_interrupt="raise", **parameters, **options)
     error = None
     if isinstance(env, TabularMDP) and env.reward is not None:

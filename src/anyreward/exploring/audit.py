@@ -1,19 +1,9 @@
 """A first look at an environment: its sizes, tests of the assumptions, and a forecast of how many episodes exploring it takes.
 
 A few thousand random steps are played. They are used for this report alone and never for a certificate. Two assumptions are
-tested by a likelihood ratio: that the next observation depends on (step, state, action) alone (the environment is Markov), and
-that it does not depend on the step. Evidence against the second is a reason to warn if it is to be explored as stationary;
-otherwise, without such evidence, the report suggests to assume it, if it is known.
-
-**The test.** Transitions are sorted into rows, (s, a) or (h, s, a). Under the hypothesis, the successors of a row are independent
-draws from one distribution, whatever the context x: the state and action before, or the step. With q a probability that is
-computed from earlier draws, with more weight on those of the same context,
-
-    e_row = prod_i q(y_i | x_i, past) / max_p prod_i p(y_i),       e = 1/2 prod_rows e_row + 1/2 mean_rows e_row.
-
-With the true p in the denominator, the ratio is a martingale of mean 1, and the maximum over p only makes it smaller. The same
-holds for the product over rows, and for the mean over all rows that there are. Hence P(e >= 1/alpha) <= alpha (Markov's
-inequality), for any way of choosing actions: a warning at e >= 100 is false with probability at most 1%.
+tested by a likelihood ratio (`data.likelihood`): that the next observation depends on (step, state, action) alone (the
+environment is Markov), and that it does not depend on the step. Evidence against the second is a reason to warn if it is to be
+explored as stationary; otherwise, without such evidence, the report suggests to assume it, if it is known.
 """
 
 from __future__ import annotations
@@ -21,15 +11,16 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from math import exp, inf, isfinite, log, log1p
+from math import isfinite
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from ..data.likelihood import ALARM, log_likelihood_ratio, p_value
 from ..data.spaces import Binned, Indexed, described
 from ..data.tabular import TabularMDP
 from ..environments.gymnasium import GymnasiumEnvironment
@@ -38,11 +29,11 @@ from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
 from ..words import console, plain, verbatim, worded
 from .forecast import episodes_for, in_words
+from .parts import part_lines
 from .progress import is_shown
 
 STEPS = 5_000  # random steps of an audit
 PATIENCE = 2.0  # seconds before a message says that the environment is being audited
-ALARM = 0.01  # false-alarm probability of each test
 DEFAULT_HORIZON = 100
 
 
@@ -69,6 +60,7 @@ class Audit:
     pooled: bool  # whether it is to be explored as stationary
     kind: str  # the observation space
     warnings: list[str] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)  # which parts of the observation look independent, as lines of the report
     _ended: frozenset[int] = frozenset()
     _transitions: list[tuple[int, int, int, int]] = field(default_factory=list, repr=False)  # h, s, a, next
     _model: TabularMDP | None = field(default=None, repr=False)
@@ -128,6 +120,7 @@ class Audit:
         elif self.horizon > 1 and self.stationary > ALARM:
             out.append(self._verdict("Stationary", self.stationary, ""))
             out.append("  If you know that the transitions do not depend on the step, stationary=True needs far fewer episodes.")
+        out += self.parts
         if self.tried_again:
             out.append(
                 f"Deterministic: it has looked so. {self.tried_again:,} pairs of state and action were played more than once, "
@@ -311,9 +304,12 @@ def audited_environment(
     steps: int = STEPS,
     name: str | None = None,
     progress: bool | Callable[[int, float], None] | None = False,
+    made_by: Callable[..., GymnasiumEnvironment] | None = None,
     **conventions: Any,
 ) -> tuple[GymnasiumEnvironment, Audit]:
     """A Gymnasium environment that can be explored, and the audit of it. Arguments as for `audit` and `explore`.
+
+    `made_by` makes it if it is not a plain `GymnasiumEnvironment`; its arguments are those of that class.
 
     The environment does not depend on what the audit found: assumptions are stated by the user.
     """
@@ -321,9 +317,8 @@ def audited_environment(
     made_once = replace(env, env=made, env_args=None)
     probe = GymnasiumEnvironment(replace(made_once, terminal="end", action_masks=None, initial_state=None, initial=None), horizon)
     probe.name = plain(name or found)
-    simulator = GymnasiumEnvironment(
-        replace(made_once, step_timeout=None), horizon, stationary=stationary, seed=seed, **conventions
-    )
+    made_by = GymnasiumEnvironment if made_by is None else made_by
+    simulator = made_by(replace(made_once, step_timeout=None), horizon, stationary=stationary, seed=seed, **conventions)
     simulator.calls = probe.calls  # both call the environment in the same thread, if there is a timeout
     chosen = simulator.terminal
     begin = monotonic()
@@ -388,11 +383,12 @@ def audited_environment(
         limit=time_limit(made),
         masked=play.masked,
         rewards=play.paid.range,
-        markov=min(1.0, exp(-min(markov, 700.0))) if markov > 0 else 1.0,
-        stationary=min(1.0, exp(-min(same, 700.0))) if same > 0 else 1.0,
+        markov=p_value(markov),
+        stationary=p_value(same),
         pooled=stationary,
         kind=kinds.get(type(probe.observations), described(made.observation_space)),
         warnings=notes,
+        parts=part_lines(probe.observations, [row for row in flat if row[3] < probe.observations.size], A),
         _ended=ended,
         _transitions=flat,
         _start_known=simulator.numbering.names_in(simulator.setting.start_in_words),
@@ -469,44 +465,3 @@ def _play(probe: GymnasiumEnvironment, steps: int, seed: int) -> _Play:
                 break
         observation, info = calls.reset()
     return play
-
-
-def log_likelihood_ratio(samples: Iterable[tuple[Hashable, Hashable, int]], rows: int, alphabet: int) -> float:
-    """log e, the logarithm of the likelihood ratio of the test above.
-
-    Parameters
-    ----------
-    samples
-        (row, context, outcome), in the order in which they were drawn.
-    rows
-        Number of all rows, whether they have samples or not.
-    alphabet
-        Number of all possible outcomes.
-    """
-    logs: dict[Hashable, float] = defaultdict(float)
-    pooled: dict[Hashable, dict[int, int]] = {}
-    apart: dict[tuple[Hashable, Hashable], dict[int, int]] = {}
-    totals: dict[Hashable, int] = defaultdict(int)
-    for row, context, y in samples:
-        whole = pooled.setdefault(row, {})
-        part = apart.setdefault((row, context), {})
-        n, n_part = totals[row], totals[row, context, "part"]
-        base = (whole.get(y, 0) + 0.5 / alphabet) / (n + 0.5)
-        logs[row] += log((part.get(y, 0) + base) / (n_part + 1.0))
-        whole[y] = whole.get(y, 0) + 1
-        part[y] = part.get(y, 0) + 1
-        totals[row] += 1
-        totals[row, context, "part"] += 1
-    ratios = [value - sum(k * log(k / totals[row]) for k in pooled[row].values()) for row, value in logs.items()]
-    return log_mixture(ratios, rows)
-
-
-def log_mixture(ratios: list[float], rows: int) -> float:
-    """log e from log e_row of the rows that have samples, of so many rows in all."""
-    product = sum(ratios)
-    top = max(ratios, default=-inf)
-    others = max(0, rows - len(ratios))  # rows without samples, which have e = 1
-    highest = max(top, 0.0)
-    mean = highest + log((sum(exp(x - highest) for x in ratios) + others * exp(-highest)) / max(1, rows))
-    high, low = max(product, mean), min(product, mean)
-    return high + log1p(exp(low - high)) - log(2)

@@ -17,6 +17,7 @@ from .._files import check_writable, reason
 from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options, with_later_options
 from ..certificates.certificate import fingerprint
+from ..rewards.given import is_list
 from ..setting import LATER_FIELDS
 from ..words import plain
 
@@ -79,7 +80,7 @@ class Checkpoint:
             raise ValueError(
                 f"{path} is an atlas, but not a checkpoint that can be resumed: choose another name, or move it away."
             )
-        call = dict(progress["call"])
+        call = {"batch": None, **progress["call"]}  # earlier versions knew no other
         if isinstance(call.get("setting"), dict):  # of a version that did not have some fields
             call["setting"] = {**json.loads(json.dumps(LATER_FIELDS)), **call["setting"]}
         if isinstance(call.get("bounds"), list) and len(call["bounds"]) == 2 and isinstance(call["bounds"][1], dict):
@@ -132,9 +133,15 @@ def call_of(
         "algorithm": algorithm,
         "bounds": [explorer.bound.name, bound_options(explorer.bound)],
         "seed": seed,
-        "options": {key: option_fingerprint(value) for key, value in sorted(options.items()) if key != "reward"},
+        "options": {
+            key: option_fingerprint(value)
+            for key, value in sorted(options.items())
+            if key != "reward" and not (key == "rewards" and is_list(value))
+        },
         "reward": None if reward is None else fingerprint(reward),
+        "rewards": [fingerprint(one.reward) for one in explorer.given] or None,
         "record": record,
+        "batch": environment.batch,
     }
 
 

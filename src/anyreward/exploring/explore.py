@@ -8,25 +8,29 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from .._files import clear_drafts, file_lock
 from ..algorithms import Explorer, make_explorer
-from ..algorithms.registry import explorer_class, for_bounds
+from ..algorithms.registry import explorer_class, for_bounds, for_rewards
 from ..atlas.atlas import Atlas
-from ..certificates.bounds import Bound
+from ..certificates.bounds import Bound, TightBound
 from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import OBSERVED
 from ..data.counts import LARGEST_COUNT
 from ..data.tabular import TabularMDP
 from ..environments.base import Environment
 from ..environments.tabular import TabularEnvironment
-from ..playing.opening import ADAPTER, as_model
-from ..rewards.forms import Reward
-from ..setting import positive, probability, real_number, shown, whole_number
+from ..playing.lanes import is_vector
+from ..playing.opening import ADAPTER, Gymnasium, as_model
+from ..rewards.forms import OWN, UNIT, Reward, checked_range
+from ..rewards.given import given_rewards, is_list
+from ..setting import boolean, positive, probability, real_number, shown, whole_number
+from ..structure import Structure
 from ..words import console, plain, worded
 from .audit import audit, audited_environment
 from .checkpoint import Checkpoint, call_of
@@ -36,6 +40,8 @@ from .suggestions import outlook
 
 if TYPE_CHECKING:
     import os
+
+    from ..environments.parallel import Parallel
 
 log = logging.getLogger(__name__)
 
@@ -62,9 +68,16 @@ def explore(
     stop: str = "certificate",
     max_seconds: float | None = None,
     on_interrupt: str = "return",
+    structure: Structure | str | None = None,
+    rewards: Sequence[Reward] | str | None = None,
+    mixtures: bool = False,
+    workers: int | None = None,
+    n_envs: int | None = None,
+    batch: int | None = None,
+    executor: Any = None,
     **options: Any,
 ) -> Atlas:
-    """Explores, without a reward unless the algorithm needs one, until epsilon is certified or a budget is spent.
+    """Explores until epsilon is certified or a budget is spent: for all rewards, or for those that are given.
 
     The budget is `max_episodes`, `max_seconds`, or your patience: Ctrl-C returns the atlas so far.
 
@@ -134,6 +147,32 @@ def explore(
         returns the atlas so far; a second Ctrl-C raises KeyboardInterrupt at once. `"raise"`: Ctrl-C raises KeyboardInterrupt,
         after saving if there is a checkpoint, for programs that are to end with it. Either is so in the main thread, and unless
         the program handles Ctrl-C in a way of its own.
+    structure
+        How transitions are drawn, if you know that many states and actions share few laws: a `Structure`, or `"own"` for the one
+        that the environment itself has as its attribute `structure`. It takes far fewer episodes. It is an assumption, which the
+        certificate prints; transitions that are impossible under it are refused, and if the data contradict it otherwise, the
+        exploration ends and the certificate says so.
+    rewards
+        A list of the rewards that you have in mind, each in any form that `Atlas.plan` takes; `"own"` is that of a model. The
+        exploration then ends as soon as each of them has a plan that is certain to be epsilon-optimal, which takes fewer episodes
+        than for every reward, and the certificate is about these rewards alone. The algorithm is `"multi-bpi"`, and
+        `reward_range` the range of all of them, (0, 1) unless it is given. (A text is an option of BPI-UCRL: what is known of
+        one reward that is observed.)
+    mixtures
+        Whether the same is wanted for all convex mixtures of these rewards, w_1 r_1 + w_2 r_2 + ... with weights that sum to one:
+        when weights are still to be negotiated.
+    workers
+        Processes of this machine that play episodes side by side, each with a copy of the environment: give its id, a function
+        that makes it, or one that can be pickled. For simulators that take 100 µs a step or more.
+    n_envs
+        Copies of the environment in a vector environment of Gymnasium (`AsyncVectorEnv`), instead of `workers`. A
+        `SyncVectorEnv` or `AsyncVectorEnv` of your own can be passed as `env`.
+    batch
+        Episodes that are played side by side: their policies are fixed before the first of them begins. 8 with `workers`,
+        `n_envs` or `executor`. The result depends on the seed and on this number, not on how many workers there are.
+    executor
+        Who plays the episodes, instead of `workers`: a Dask client, or an executor like those of `concurrent.futures`
+        (`docs/workers.md`).
     options
         Options of the algorithm, such as `replan` and `clip` of `RFUCRL`; of the bounds, such as `max_successors`; and all
         arguments of `Gymnasium` (bins, max_states, terminal, action_masks, initial_state, env_args, step_timeout, state_names,
@@ -152,7 +191,7 @@ def explore(
         raise ValueError(f"seed is {seed}: it cannot be negative.")
     most = check_episodes(max_episodes, horizon)
     seconds = inf if max_seconds is None else positive(max_seconds, "max_seconds")
-    algorithm, bounds = for_bounds(algorithm, bounds)
+    algorithm, bounds = for_bounds(for_rewards(algorithm) if is_list(rewards) else algorithm, bounds)
     delta, kind = probability(delta, "delta"), explorer_class(algorithm)
     if checkpoint_every is not None and checkpoint is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
@@ -166,10 +205,16 @@ def explore(
         raise ValueError("record is True, but with calibrated bounds only counts are kept: leave it out, or use tight bounds.")
     if record and not kind.plays_episodes:
         raise ValueError(f"record is True, but {kind.__name__} plays no episodes that could be kept.")
+    parallel, env = side_by_side(kind, env, batch=batch, workers=workers, n_envs=n_envs, executor=executor)
     adapter = {name: options.pop(name) for name in ADAPTER if name in options}
     environment: Environment
     env = as_model(env, adapter if initial is None else {**adapter, "initial": initial})
+    if structure is not None:
+        structure = declared(structure, env, stationary, bounds)
+        stationary = not structure.step_dependent
     if isinstance(env, TabularMDP):
+        if parallel is not None:
+            raise ValueError(f"{parallel.argument} is for Gymnasium environments: a known model is simulated at compiled speed.")
         setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states, initial)
         if is_shown(progress):
             audit(env, setting.horizon).show(progress, None, delta)
@@ -178,8 +223,9 @@ def explore(
         if absorbing_states:
             raise ValueError("absorbing_states is for models: a Gymnasium environment tells where its episodes end.")
         environment, report = audited_environment(
-            env, horizon, stationary, seed, progress=progress, discount=discount, arrival_rewards=arrival_rewards, record=record
-        )
+            env, horizon, stationary, seed, progress=progress, made_by=None if parallel is None else parallel.environment(env),
+            discount=discount, arrival_rewards=arrival_rewards, record=record,
+        )  # fmt: skip
         p_stationary = report.stationary
         report.show(progress, epsilon, delta)
         for line in report.lines():
@@ -187,6 +233,17 @@ def explore(
         if not is_shown(progress):
             for alarm in report.alarms:
                 warnings.warn(f"{environment.name}: {alarm.removeprefix('warning: ')}", stacklevel=2)
+    if structure is not None:
+        environment.setting = replace(environment.setting, structure=structure)  # type: ignore[arg-type]
+    if is_list(rewards):
+        own = env.reward if isinstance(env, TabularMDP) else None
+        within = checked_range(options.get("reward_range", UNIT))
+        options["rewards"] = given_rewards(rewards, environment.setting, within, environment.numbering, own)
+        options |= {"mixtures": boolean(mixtures, "mixtures")}
+    elif rewards is not None:
+        options["rewards"] = rewards
+    if mixtures and not is_list(rewards):
+        raise ValueError("mixtures is True, but no list of rewards is given: give one, or leave it out.")
     explorer = make_explorer(
         kind,
         environment.setting,
@@ -216,6 +273,8 @@ def explore(
             file.call = call_of(environment, explorer, name, seed, explorer.options, record)
             stack.enter_context(file_lock(file.path))
             clear_drafts(file.path)
+        if parallel is not None:
+            stack.enter_context(parallel.opened(environment))
         run = Run(
             environment,
             explorer,
@@ -242,6 +301,41 @@ def explore(
                 for line in outlook(atlas, show.rate, p_stationary):
                     screen.print(worded(line), style="dim", soft_wrap=not screen.is_terminal)
         return atlas
+
+
+def declared(structure: Any, env: TabularMDP | Gymnasium, stationary: bool, bounds: Any) -> Structure:
+    """The structure that is meant. Raises if there is none, or if it does not go together with what else is asked for."""
+    if isinstance(structure, str) and structure == OWN:
+        own = env if isinstance(env, TabularMDP) else getattr(env.env, "unwrapped", env.env)
+        structure = getattr(own, "structure", None)
+        if structure is None:
+            raise ValueError(
+                "structure is 'own', but the environment has no attribute structure: declare it with ar.Structure. (An "
+                "environment that is only named, or a function that makes one, does not count: pass the environment itself.)"
+            )
+    if not isinstance(structure, Structure):
+        raise ValueError(f"structure is {shown(structure)}: it has to be a Structure, or 'own'.")
+    if stationary and structure.step_dependent:
+        raise ValueError("structure has laws that depend on the step, but stationary is True: leave one of them out.")
+    if not (bounds == "tight" or isinstance(bounds, TightBound)):
+        raise ValueError(f"the bounds {shown(bounds)} do not know of a structure: use the bounds 'tight'.")
+    return structure
+
+
+def side_by_side(kind: type[Explorer], env: Any, **asked: Any) -> tuple[Parallel | None, Any]:
+    """How episodes are played side by side, if that is asked for (`Parallel`), and what is explored: of a vector, one part."""
+    given = env.env if isinstance(env, Gymnasium) else env
+    vector = given if is_vector(given) else None
+    name = next((name for name, value in asked.items() if value is not None), None)
+    if name is None and vector is None:
+        return None, env
+    if not (kind.batches and kind.plays_episodes):
+        what = "env is a vector environment" if name is None else f"{name} is given"
+        raise ValueError(f"{what}, but {kind.__name__} cannot play episodes side by side: use another algorithm.")
+    from ..environments.parallel import Parallel  # whoever does not ask for it does not wait for what it imports
+
+    parallel = Parallel.of(**asked, vector=vector)
+    return parallel, parallel.part(env)
 
 
 def check_episodes(max_episodes: int | None, horizon: int) -> int:

@@ -122,7 +122,7 @@ class Progress:
     def _update(self) -> None:
         share, left = self._ahead()
         about = {"episodes": self._episodes, "rate": self.rate, "epsilon": self._accuracy(), "left": left}
-        self._display.update(self._task, completed=share, phase=self.phase or "exploring", **about)
+        self._display.update(self._task, completed=share, phase=words.verbatim(self.phase) or "exploring", **about)
 
     def _say(self, over: bool = False) -> None:
         """Writes a line: on the way, or when it is over."""

@@ -13,6 +13,7 @@ from ..algorithms import Explorer
 from ..atlas.atlas import Atlas
 from ..certificates.certificate import OBSERVED
 from ..environments.base import Environment
+from ..executors import NoWorkers
 from ..playing.opening import EnvironmentFailure
 from ..words import up
 from .checkpoint import Checkpoint
@@ -159,7 +160,8 @@ class Run:
 
     def next_look(self, t: int) -> int:
         """After how many episodes the bound is looked at next."""
-        look = max(t + 1, ceil(t * self.explorer.growth))
+        batch = self.environment.batch or 1
+        look = -(-max(t + 1, ceil(t * self.explorer.growth)) // batch) * batch  # where a batch ends
         return max(t, min(look, self.max_episodes))
 
     def keep(self, problem: Exception) -> None:
@@ -177,11 +179,12 @@ class Run:
         if (
             checkpoint is not None and self.explorer.episodes and isinstance(problem, ValueError)
         ):  # the environment's, not Python's
-            failed = isinstance(problem, EnvironmentFailure)
-            checkpoint.wrong = {"failures": self.lost + 1} if failed else {"refused": str(problem)}
+            failed, gone = isinstance(problem, EnvironmentFailure), isinstance(problem, NoWorkers)
+            if not gone:
+                checkpoint.wrong = {"failures": self.lost + 1} if failed else {"refused": str(problem)}
             checkpoint.save(self.atlas, self.environment, self.explorer)
             where = f"the atlas so far is saved in {checkpoint.path}" + (
-                ", and the same call resumes from there" if failed else ""
+                ", and the same call resumes from there" if failed or gone else ""
             )
         problem.add_note(f"After {self.explorer.episodes:,} episodes: {where}.")
 
@@ -190,8 +193,8 @@ class Run:
         explorer, environment = self.explorer, self.environment
         certificate = explorer.certificate(self.epsilon)
         whole = explorer.certified is explorer.counts  # otherwise what was paid and recorded is not of the counts
-        if self.lost:
-            certificate = replace(certificate, assumed=(*certificate.assumed, LOST.format(self.lost)))
+        said = environment.assumptions + (LOST.format(self.lost),) * (self.lost > 0)
+        certificate = replace(certificate, assumed=(*certificate.assumed, *said))
         return Atlas(
             explorer.certified,
             certificate,
@@ -204,6 +207,7 @@ class Run:
             reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
             numbering=environment.numbering.copy(),  # it may go on growing
             own_reward=environment.reward,
+            rewards=explorer.given if certificate.rewards else (),
         )
 
     def is_done(self, atlas: Atlas) -> bool:

@@ -7,20 +7,12 @@ the user, and for a reason that is not these data; one that the data speak again
 is seen by computing the bound for the same counts once more, as if it had been made. That is an estimate of what another
 exploration would reach: no certificate, and no statement with a probability.
 
-**Evidence against stationarity, from counts.** For a pair (s, a), let n_h(y) count the successors y at step h. With K outcomes,
-
-    e_(s,a) = prod_h D(n_h) / max_p prod_h prod_y p(y)^n_h(y),      D(n) = prod_y Gamma(n(y) + 1/K) / Gamma(1/K) / Gamma(|n| + 1).
-
-D is the probability of the successors of one step, in whatever order they came, if each is predicted by those before it, with a
-Dirichlet prior of mass 1. If the transitions do not depend on the step, e is a likelihood ratio of mean at most 1, however steps
-and actions were chosen: the argument is that of the audit (`audit`), and the pairs are combined as there. The suggestion is
-withheld if this test or the audit's own would warn.
+Evidence against stationarity is that of `data.likelihood`; the suggestion is withheld if that test or the audit's own would warn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp
 from typing import Any
 
 import numpy as np
@@ -28,8 +20,7 @@ import numpy as np
 from ..atlas.atlas import Atlas
 from ..certificates.certificate import Certificate, certify
 from ..data.counts import COLUMNS, Counts
-from ..data.empirical import total_by
-from .audit import ALARM, log_mixture
+from ..data.likelihood import ALARM, log_evidence_by_step, p_value
 from .forecast import episodes_for, in_words, is_low
 
 WORTH = 0.98  # the share of epsilon that has to be left at most for an assumption to be worth mentioning
@@ -143,23 +134,9 @@ def most_successors(counts: Counts, pooled: bool) -> int:
 
 
 def p_stationary(counts: Counts) -> float:
-    """The p-value of the test above that the transitions do not depend on the step, from step-dependent counts."""
-    from scipy.special import gammaln
-
-    S, A, columns = counts.setting.n_outcomes, counts.setting.n_actions, counts.columns()
+    """The p-value of the test that the transitions do not depend on the step, from step-dependent counts."""
+    setting, columns = counts.setting, counts.columns()
     live = (columns["h"] >= 0) & ~np.isin(columns["s"], counts.stays())
     h, s, a, y, n = (columns[name][live] for name in COLUMNS)
-    pair, row = np.unique(s * A + a, return_inverse=True)
-    _, cell = np.unique(np.stack([h, s, a]), axis=1, return_inverse=True)
-    edge, outcome = np.unique(np.stack([row, y]), axis=1, return_inverse=True)
-    cell, outcome = cell.reshape(-1), outcome.reshape(-1)
-    owner = np.zeros(cell.max(initial=-1) + 1, np.int64)
-    owner[cell] = row
-    apart = total_by(row, gammaln(n + 1 / S) - gammaln(1 / S), len(pair))
-    apart -= total_by(owner, gammaln(total_by(cell, n, len(owner)) + 1.0), len(pair))
-    each = total_by(outcome, n, edge.shape[1])
-    together = total_by(edge[0], each * np.log(each), len(pair))
-    whole = total_by(row, n, len(pair))
-    together -= whole * np.log(whole)
-    log_e = log_mixture((apart - together).tolist(), counts.setting.n_states * A)
-    return exp(-min(log_e, 700.0)) if log_e > 0 else 1.0
+    S, A = setting.n_outcomes, setting.n_actions
+    return p_value(log_evidence_by_step(h, s, a, y, n, S, A, setting.n_states * A))

@@ -28,7 +28,9 @@ from ..certificates.certificate import certify
 from ..data.counts import Counts
 from ..data.tabular import TabularMDP
 from ..envs import double_chain
+from ..planning import evaluate_policy
 from ..setting import Setting
+from ..structure import Structure
 from ..words import Countdown
 from .audit import audit
 from .explore import explore
@@ -108,7 +110,7 @@ def tasks() -> list[Callable[[Path], None]]:
     """What compiles everything. Each task is given the name of a file that it may write."""
     found = [partial(_algorithm, name, {}) for name in ALGORITHMS]
     found += [partial(_algorithm, name, options) for name, several in OTHER_FORMULAS.items() for options in several]
-    return [*found, _planning, _schedules, _observed_rewards, _data, _gymnasium]
+    return [*found, _planning, _schedules, _observed_rewards, _structures, _data, _gymnasium]
 
 
 def _algorithm(name: str, options: dict[str, Any], file: Path) -> None:
@@ -137,6 +139,10 @@ def _planning(file: Path) -> None:
             atlas.evaluate(plan.policy, reward)
     again = explore(mdp, H, max_episodes=40, seed=1, progress=False)
     again.save(file)
+    again.explain(mdp.reward)
+    again.export(file.with_suffix(".drn"))
+    file.with_suffix(".drn").unlink()
+    evaluate_policy(mdp, np.full((H, 5, 2), 0.5), mdp.reward, H)
     (load(file) | explore(mdp, H, max_episodes=40, progress=False)).verify(again.plan(mdp.reward), mdp, episodes=20)
 
 
@@ -159,6 +165,18 @@ def _observed_rewards(file: Path) -> None:
         explorer: Any = make_explorer("bpi-ucrl", mdp.setting(H), {"rewards": rewards})
         explorer.tell(*mdp.rollout(explorer.ask(), seed=0), np.zeros(H))
     explore(mdp, H, algorithm="bpi-ucrl", reward=np.ones((5, 2, 5)), max_episodes=40, progress=False)
+    explore(mdp, H, rewards=["own", "state == 0"], max_episodes=40, progress=False)
+
+
+def _structures(file: Path) -> None:
+    """Laws that pairs share, with few outcomes and with many; the initial state is one more law."""
+    mdp, start = double_chain(5), np.full(5, 0.2)
+    few = Structure(law=lambda s, a: a, outcomes=(-1, 1), successor=lambda s, a, x: min(max(s + x, 0), 4))
+    many = Structure(law=lambda s, a: (s, a), outcomes=5, successor=lambda s, a, x: x)
+    for structure, initial in ((few, 2), (many, start)):
+        model = TabularMDP(mdp.dense(), initial=initial)
+        explore(model, H, max_episodes=40, structure=structure, progress=False).plan(mdp.reward)
+    explore(mdp, H, algorithm="bpi-ucrl", reward=mdp.reward, max_episodes=40, structure=few, progress=False)
 
 
 def _data(file: Path) -> None:

@@ -9,12 +9,15 @@
 `rf`         an error index: one path, one full backward pass
 `radii`      confidence radii of a distribution: KL thresholds, total variation radii
 `ball`       the largest and smallest expectation over a KL ball
+`planning`   backward induction, a step of a model at a time
 `robust`     planning over KL balls
 `bpi`        upper and lower values of one reward on visited nodes, over KL or L1 balls
+`several`    the same for several rewards, of which the one with the widest interval is played
 `optimism`   an optimistic index with the formulas of an algorithm: a full backward pass after every episode
 `phases`     upper and lower values that are recomputed when a count has doubled
 `trajectory` the trajectory certificate: a backward pass, and the search over multipliers
 `calibrated` the calibrated certificate: laws of deviances, simulated worst errors, mass outside the sets
+`shared`     where to explore if pairs share laws
 `quotas`     planned amounts of data: where to go for them, and how they are counted
 `formulas`   formulas that several algorithms share, and what a formula gets to see of a row
 `compiled`   how these functions are compiled and cached
@@ -33,6 +36,7 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
+import os
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -46,10 +50,13 @@ if TYPE_CHECKING:
         loop,
         optimism,
         phases,
+        planning,
         quotas,
         radii,
         rf,
         robust,
+        several,
+        shared,
         simulate,
         table,
         trajectory,
@@ -57,8 +64,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ball", "bpi", "calibrated", "compiled", "greedy", "loop", "optimism", "phases",
-    "quotas", "radii", "rf", "robust", "simulate", "table", "trajectory",
+    "planning", "quotas", "radii", "rf", "robust", "several", "shared", "simulate", "table", "trajectory",
 ]  # fmt: skip
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -242,7 +242,7 @@ def row_value(edges, slot, p, c, g, t, kappa, w, V, base, row, weight):
         if v < least:
             least, rare = v, p[e]
         most = max(v, most)
-    paid = charge(kappa, w, c[row], g[row])
+    paid = charge(kappa, w, c, g, row)
     if t[row] > 0.0 and most > least and paid + mean < w:
         mean = mean + t[row] * (most - least) if t[row] <= rare else tilt(slot, p, V, base, begin, end, t[row], weight)
     return min(w, paid + mean)

@@ -56,7 +56,12 @@ def which(key, h, s, ties):
 
 @inlined
 def choose_without_data(prior, A, h, s, key):
-    """The action in a state without data: a maximiser of `prior` (H', S, A), or any action if `prior` is empty."""
+    """The action in a state without data: a maximiser of `prior` (H', S, A), or any action if `prior` is empty.
+
+    Or `prior` is the policy itself, (H, S).
+    """
+    if prior.ndim == 2:  # Numba compiles one side
+        return prior[h, s]
     if len(prior) == 0:
         return which(key, h, s, A)
     t = min(h, len(prior) - 1)
@@ -172,12 +177,12 @@ def greedy_of(Q, key):
 
 
 @loop
-def act(index, prior, A, node_of, h, s, key):
+def act(Q, settled, prior, A, node_of, h, s, key):
     """The greedy action in one state at one step, an entry of `policy`."""
     node = node_of[min(h, len(node_of) - 1), s]
     if node == 0:
         return choose_without_data(prior, A, h, s, key)
-    return choose(index.Q, index.settled, prior, A, min(h, len(index.Q) - 1), node, h, s, key)
+    return choose(Q, settled, prior, A, min(h, len(Q) - 1), node, h, s, key)
 
 
 @loop

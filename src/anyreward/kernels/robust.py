@@ -1,6 +1,15 @@
-"""Robust planning: the largest or the smallest value over all models whose distributions lie in KL balls."""
+"""Robust planning: the largest or the smallest value over all models whose distributions lie in KL balls.
+
+With a declared structure each transition is a sequence of `Draws`, and each draw has a ball. From the last draw to the first,
+
+    v_m(x_1, ..., x_m) = f(s'),     v_{i-1}(x_1, ..., x_{i-1}) = max { sum_x q(x) v_i(..., x) : KL(q_hat_i, q) <= c_i }
+
+(`docs/theory.md`, 15).
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,19 +30,56 @@ def extreme_of(f, sign):
     return sign * top
 
 
-@loop
-def ahead(table, A, c, most, layer, s, a, f, extreme, sign, g):
-    """The extreme expectation of f(s') over the ball of (s, a); `extreme` is the extreme of f over all states.
+class Draws(NamedTuple):
+    """The draws of every pair of a declared structure; pair i is row A + i of the table (`shared_laws.Tables`)."""
 
-    A row without data has no ball: any successor is possible. A row with as many observed successors as there can be (`most`) has
-    no unobserved ones. An absorbing state is its own successor.
+    law: np.ndarray  # (pairs, m): the law of each draw; -1 if there is no such draw
+    pointer: np.ndarray  # (pairs + 1,): where the combinations of outcomes of a pair begin; the last draw changes fastest
+    target: np.ndarray  # the successor of each combination
+    offset: np.ndarray  # (laws + 1,): where the outcomes of a law begin
+    p: np.ndarray  # the estimate of the probability of each outcome
+    free: np.ndarray  # (laws,) booleans: without data, so that a law can be anything on its outcomes
+
+
+@loop
+def nested(draws, c, row, pair, f, sign, g, v):
+    """The extreme expectation of f(s') for a pair whose draws each have a ball of their own, c[row, i].
+
+    Writes to v, which has room for all combinations of outcomes, and to g, which has room for twice the outcomes of a law.
     """
-    if is_known(table.known, A, s, a):  # absorbing; callers skip illegal pairs
-        return f[s]
-    node = table.node_of[layer, s]
-    row = row_of(node, A, a)
-    if node == 0 or table.size[row] == 0:
-        return extreme
+    begin, half = draws.pointer[pair], len(g) // 2
+    many = draws.pointer[pair + 1] - begin
+    for k in range(many):
+        v[k] = f[draws.target[begin + k]]
+    for i in range(draws.law.shape[1] - 1, -1, -1):
+        law = draws.law[pair, i]
+        if law < 0:
+            continue
+        first = draws.offset[law]
+        K = draws.offset[law + 1] - first
+        many //= K
+        for block in range(many):
+            at = block * K
+            extreme = v[at]
+            for x in range(1, K):
+                extreme = sign * max(sign * extreme, sign * v[at + x])
+            if draws.free[law]:
+                v[block] = extreme
+                continue
+            seen = 0
+            for x in range(K):
+                if draws.p[first + x] > 0.0:
+                    g[seen] = sign * (extreme - v[at + x])
+                    g[half + seen] = draws.p[first + x]
+                    seen += 1
+            shift, _ = gap(g, half, seen, 1.0, g, c[row, i], 0.0)
+            v[block] = extreme - sign * shift
+    return v[0]
+
+
+@loop
+def in_ball(table, c, most, row, f, extreme, sign, g):
+    """The extreme expectation of f(s') over the ball of a row with data, whose radius is c."""
     begin, size = np.int64(table.first[row]), np.int64(table.size[row])
     if size >= most:
         extreme = f[table.state[table.target[begin]]]
@@ -41,8 +87,26 @@ def ahead(table, A, c, most, layer, s, a, f, extreme, sign, g):
             extreme = sign * max(sign * extreme, sign * f[table.state[table.target[e]]])
     for k in range(size):
         g[k] = sign * (extreme - f[table.state[table.target[begin + k]]])
-    shift, _ = gap(table.seen, begin, size, float(table.n[row]), g, c[row], 0.0)
+    shift, _ = gap(table.seen, begin, size, float(table.n[row]), g, c, 0.0)
     return extreme - sign * shift
+
+
+@loop
+def ahead(table, draws, A, c, most, layer, s, a, f, extreme, sign, g, v):
+    """The extreme expectation of f(s') over the ball of (s, a); `extreme` is the extreme of f over all states.
+
+    A row without data has no ball: any successor is possible. A row with as many observed successors as there can be (`most`) has
+    no unobserved ones. An absorbing state is its own successor. `draws` is None without a structure.
+    """
+    if is_known(table.known, A, s, a):  # absorbing; callers skip illegal pairs
+        return f[s]
+    node = table.node_of[layer, s]
+    row = row_of(node, A, a)
+    if node == 0 or table.size[row] == 0:
+        return extreme
+    if c.ndim == 1:  # a condition of which Numba compiles one side
+        return in_ball(table, c[row], most, row, f, extreme, sign, g)
+    return nested(draws, c, row, row - np.uint64(A), f, sign, g, v)
 
 
 @loop
@@ -72,21 +136,23 @@ def without_pay(f, V, discount, target, begin, end, paid):
 
 
 @allocates
-def values(table, A, c, most, base, arrival, discount, sign, whose, policy, floor, ceiling):
+def values(table, draws, A, c, most, base, arrival, discount, sign, whose, policy, floor, ceiling):
     """Q (H, S, A) and V (H+1, S) of the best actions or of a policy (H, S, A), in the extreme models of the balls.
 
     Values at step h are cut off at floor[h] and ceiling[h].
 
     The reward is `base` (H, S, A) plus, unless `arrival` is None, a reward on arrival, given by the three arrays of an
-    `ArrivalReward` (`rewards.forms`). With None, what such a reward needs is not compiled. Q is left at 0 for actions that the
-    policy never takes.
+    `ArrivalReward` (`rewards.forms`); `draws` are those of a declared structure, or None, and then c is (rows, m) in place of
+    (rows,). With None, what they need is not compiled. Q is left at 0 for actions that the policy never takes.
 
     In a state whose legal actions are unknown, any non-empty set of actions may be the legal one, and any of its actions may
     replace the one that was chosen. There the extreme over all actions is taken, both for a policy and for the best actions.
     """
     H, S, _ = base.shape
     layers = len(table.head)
-    Q, V, f, g = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.empty(S), np.empty(S)
+    Q, V, f, g, v = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.empty(S), np.empty(S), np.empty(0)
+    if draws is not None:
+        g, v = np.empty(2 * np.diff(draws.offset).max()), np.empty(np.diff(draws.pointer).max())
     if arrival is not None:
         pointer, target, pay = arrival
         steps, paid = (len(pointer) - 1) // (S * A), np.zeros(S, np.bool_)
@@ -111,7 +177,8 @@ def values(table, A, c, most, base, arrival, discount, sign, whose, policy, floo
                     begin, end = pointer[pair], pointer[pair + 1]
                     if end > begin:
                         extreme_here = with_pay(f, order, sign, target, pay, begin, end, paid)
-                q = base[h, s, a] + ahead(table, A, c, most, min(h, layers - 1), s, a, f, extreme_here, sign, g)
+                layer = min(h, layers - 1)
+                q = base[h, s, a] + ahead(table, draws, A, c, most, layer, s, a, f, extreme_here, sign, g, v)
                 if arrival is not None:
                     without_pay(f, V[h + 1], discount, target, begin, end, paid)
                 q = min(ceiling[h], max(floor[h], q))
@@ -127,7 +194,7 @@ def values(table, A, c, most, base, arrival, discount, sign, whose, policy, floo
 
 @allocates
 def start(table, c, V, sign):
-    """The extreme value from the start over the ball around the estimated distribution of the initial state.
+    """The extreme value from the start over the ball around the estimated distribution of the initial state, of radius c.
 
     V holds the values of all states in which an episode can start.
     """
@@ -138,5 +205,5 @@ def start(table, c, V, sign):
     g = np.empty(size)
     for k in range(size):
         g[k] = sign * (extreme - V[table.state[table.target[begin + k]]])
-    shift, _ = gap(table.seen, begin, size, float(table.n[0]), g, c[0], 0.0)
+    shift, _ = gap(table.seen, begin, size, float(table.n[0]), g, c, 0.0)
     return extreme - sign * shift

@@ -66,35 +66,59 @@ def saving(eta, joint):
 
 
 @inlined
-def charge(kappa, w, c, tau):
-    """The cost of passing through a row: by its KL radius or by its total variation radius, whichever is smaller."""
-    return min(kappa * c if c > 0.0 else 0.0, w * tau)
+def charge(kappa, w, c, tau, row):
+    """The cost of passing through a row: by its KL radius or by its total variation radius, whichever is smaller.
+
+    With a declared structure it is the sum over the draws of the row, whose radii are c[row, i] and tau[row, i].
+    """
+    if c.ndim == 1:
+        return min(kappa * c[row] if c[row] > 0.0 else 0.0, w * tau[row])
+    total = 0.0
+    for i in range(c.shape[1]):
+        total += min(kappa * c[row, i] if c[row, i] > 0.0 else 0.0, w * tau[row, i])
+    return total
 
 
 @inlined
-def cost(kappa, w, c, tau, n, actions, joint):
-    """The same, with the joint bound if it is used.
+def slope(kappa, w, c, tau, row):
+    """The derivative of `charge` in kappa."""
+    if c.ndim == 1:
+        return c[row] if kappa * c[row] <= w * tau[row] else 0.0
+    total = 0.0
+    for i in range(c.shape[1]):
+        if kappa * c[row, i] <= w * tau[row, i]:
+            total += c[row, i]
+    return total
+
+
+@inlined
+def cost(kappa, w, c, tau, row, n, actions, joint):
+    """What a row costs, with the joint bound if it is used.
 
     `actions` is the logarithm of the number of actions among which the policy chooses.
     """
+    if c.ndim == 2:
+        return charge(kappa, w, c, tau, row)
     u = joint.u
     if u == 0.0:
-        return charge(kappa, w, c, tau)
-    by_kl = kappa * c - u * saving(share(kappa, n, joint), joint)
-    return max(0.0, min(by_kl, w * tau + u * LOG_2)) + u * (c + actions + MARGIN)
+        return charge(kappa, w, c, tau, row)
+    by_kl = kappa * c[row] - u * saving(share(kappa, n, joint), joint)
+    return max(0.0, min(by_kl, w * tau[row] + u * LOG_2)) + u * (c[row] + actions + MARGIN)
 
 
 @inlined
-def slopes(kappa, w, c, tau, n, actions, joint):
+def slopes(kappa, w, c, tau, row, n, actions, joint):
     """The derivatives of `cost` in kappa and in u."""
-    u = joint.u
+    if c.ndim == 2:
+        return slope(kappa, w, c, tau, row), 0.0
+    u, c_row = joint.u, c[row]
     if u == 0.0:
-        return (c, 0.0) if kappa * c <= w * tau else (0.0, 0.0)
+        return slope(kappa, w, c, tau, row), 0.0
     eta = share(kappa, n, joint)
-    if kappa * c - u * saving(eta, joint) > w * tau + u * LOG_2:
-        return 0.0, c + actions + LOG_2
+    if kappa * c_row - u * saving(eta, joint) > w * tau[row] + u * LOG_2:
+        return 0.0, c_row + actions + LOG_2
     more = joint.level - log(eta / (1.0 - eta)) if eta < joint.most else 0.0  # the derivative of the saving
-    return c - more / n, c + actions - saving(eta, joint) + more * (eta - 1.0 / n)
+    return c_row - more / n, c_row + actions - saving(eta, joint) + more * (eta - 1.0 / n)
 
 
 @inlined
@@ -131,11 +155,11 @@ def backward(table, c, tau, kappa, w, A, joint, V, best):
             for a in range(A):
                 if is_known(known, A, state[node], a):
                     q = 0.0
-                elif size[row] == 0:
+                elif n[row] == 0:
                     q = cap
                 else:
                     ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row]
-                    q = min(cap, cost(k, w[h], c[row], tau[row], n[row], actions, joint) + ahead)
+                    q = min(cap, cost(k, w[h], c, tau, row, n[row], actions, joint) + ahead)
                 top_a = a if q > top else top_a
                 top = max(q, top)
                 row += np.uint64(1)
@@ -153,7 +177,7 @@ def start_value(table, A, c, tau, kappa_start, w_start, w, joint, V):
     if table.n[0] == 0:
         return cap
     ahead = total_ahead(table.first, table.size, table.target, table.seen, V[0], np.uint64(0)) / table.n[0]
-    return min(cap, cost(kappa_start, w_start, c[0], tau[0], table.n[0], 0.0, joint) + ahead)
+    return min(cap, cost(kappa_start, w_start, c, tau, np.uint64(0), table.n[0], 0.0, joint) + ahead)
 
 
 @loop
@@ -170,7 +194,7 @@ def forward(table, c, tau, kappa, kappa_start, w, w_start, A, joint, V, best, ma
     for k in range(len(starts)):  # what starts in a state that was not visited goes to node 0, from where nothing goes on
         mass[0, node_of[0, starts[k]]] += start_p[k]
     if len(starts) == 0 and n[0] > 0:
-        G[0], total = slopes(kappa_start, w_start, c[0], tau[0], n[0], 0.0, joint)
+        G[0], total = slopes(kappa_start, w_start, c, tau, np.uint64(0), n[0], 0.0, joint)
         for e in range(first[0], first[0] + size[0]):
             mass[0, target[e]] = seen[e] / n[0]
     for h in range(steps):
@@ -183,9 +207,9 @@ def forward(table, c, tau, kappa, kappa_start, w, w_start, A, joint, V, best, ma
             if here > 0.0 and not is_known(known, A, state[node], best[plane, node]):
                 if u > 0.0 and len(known) > 0:
                     actions = log_actions(known, A, state[node])
-                ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row] if size[row] > 0 else 0.0
-                if size[row] > 0 and cost(kappa[h], w[h], c[row], tau[row], n[row], actions, joint) + ahead < cap:
-                    by_kappa, by_u = slopes(kappa[h], w[h], c[row], tau[row], n[row], actions, joint)
+                ahead = total_ahead(first, size, target, seen, V[plane_next], row) / n[row] if n[row] > 0 else 0.0
+                if n[row] > 0 and cost(kappa[h], w[h], c, tau, row, n[row], actions, joint) + ahead < cap:
+                    by_kappa, by_u = slopes(kappa[h], w[h], c, tau, row, n[row], actions, joint)
                     G[h + 1] += here * by_kappa
                     total += here * by_u
                     for e in range(first[row], first[row] + size[row]):

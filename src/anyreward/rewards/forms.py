@@ -4,7 +4,8 @@ A reward of step, state and action is one of
 
 - an array (S,), (S, A) or (H, S, A);
 - a function (h, s, a) -> float;
-- a text: an expression such as `"state == 30"` (`expressions`), or the name of a file (`files`).
+- a text: an expression such as `"state == 30"` (`expressions`), or the name of a file (`files`);
+- a sum of named terms (`terms`).
 
 A reward *on arrival* depends on the successor s' of a transition as well. It is one of
 
@@ -20,7 +21,7 @@ If H = S = A, an array of shape (S, A, S) = (H, S, A) is taken as (H, S, A).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -86,6 +87,16 @@ class ArrivalReward:
         return low[steps], high[steps]
 
 
+class Composite:
+    """A reward that is made of others (`terms.Terms`)."""
+
+    def total(
+        self, as_array: Callable[[Reward], np.ndarray | ArrivalReward], shape: tuple[int, int, int]
+    ) -> np.ndarray | ArrivalReward:
+        """The reward as an array of that shape (H, S, A), or on arrival; `as_array` makes such of each part."""
+        raise NotImplementedError
+
+
 def as_reward(
     reward: Reward,
     n_states: int,
@@ -110,6 +121,8 @@ def as_reward(
     S, A, H = n_states, n_actions, horizon
     if isinstance(reward, ArrivalReward):
         return reward
+    if isinstance(reward, Composite):
+        return checked(reward.total(lambda r: as_reward(r, S, A, H, None, numbering), (H, S, A)), within)
     if isinstance(reward, Mapping):
         return _from_table(reward, S, A, H, within)
     if isinstance(reward, str):
@@ -189,6 +202,8 @@ def reward_of_setting(
     give an array or a table of all outcomes.
     """
     S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
+    if isinstance(reward, Composite):
+        return checked(reward.total(lambda r: reward_of_setting(r, setting, None, numbering), (H, N, A)), within)
     if N == S or isinstance(reward, ArrivalReward):
         return as_reward(reward, N, A, H, within, numbering)
     if isinstance(reward, Mapping):
@@ -282,6 +297,12 @@ def _from_table(table: Mapping[str, Any], S: int, A: int, H: int, within: tuple[
     order = np.argsort(key)
     pointer = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=T * S * A))])
     return ArrivalReward((T, S, A, H), pointer, columns["next"][order].astype(np.int64), pay[order])
+
+
+def checked(reward: np.ndarray | ArrivalReward, within: tuple[float, float] | None) -> np.ndarray | ArrivalReward:
+    """The reward itself. Raises if it is not within the range."""
+    _check_range(np.array(reward.extremes()) if isinstance(reward, ArrivalReward) else reward, within)
+    return reward
 
 
 def _check_range(r: np.ndarray, within: tuple[float, float] | None) -> None:

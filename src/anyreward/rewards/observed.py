@@ -56,8 +56,17 @@ class ObservedRewards:
 
     def add_episode(self, states: Sequence[int], actions: Sequence[int], rewards: Sequence[float]) -> None:
         """Records the rewards of an episode of n steps: n + 1 states, n actions and n finite numbers."""
-        for h, (s, a, s_next, reward) in enumerate(zip(states, actions, states[1:], rewards, strict=False)):
-            self._add(0 if self.pooled else h, s, a, s_next, reward)
+        table, by_step, s = self._table, not self.pooled, states[0]
+        for h, a in enumerate(actions):
+            s_next, reward = states[h + 1], rewards[h]
+            key = (h if by_step else 0, s, a, s_next)
+            entry = table.get(key)
+            if entry is not None and entry[2] <= reward <= entry[3]:  # as nearly all are
+                entry[0] += 1
+                entry[1] += reward
+            else:
+                self._add(*key, reward)
+            s = s_next
         if self.paid_again is not None:
             self.paid_again += sum(reward != 0.0 for reward in rewards) > 1
 

@@ -1,0 +1,112 @@
+"""Goals as automata that read the states of an episode: reach, avoid, one after the other, and automata of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..rewards.forms import ArrivalReward, reward_of_setting
+from ..setting import real_number, shown, whole_number
+
+if TYPE_CHECKING:
+    from .atlas import Atlas
+
+MOST = 64  # memories of an automaton
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """A finite memory q that reads every state of an episode, the initial one included: q becomes step(q, s).
+
+        # pass through state 3 twice, and never through state 5 in between
+        anyreward.Automaton(3, step=lambda q, s: min(q + (s == 3), 2) if s != 5 or q == 2 else 0, accepting=[2])
+
+    With `accepting`, `Atlas.reach` maximises the probability that the memory is an accepting one when the episode ends. With
+    `pays`, it is a reward machine: it maximises the expected sum of what is paid.
+
+    Attributes
+    ----------
+    size : int
+        The number of memories, 0 to size - 1.
+    step : callable (q, s) -> int
+    accepting : iterable of int
+    pays : callable (q, s) -> float, optional
+        What is paid when memory q reads state s, before it changes.
+    start : int, default 0
+        The memory before the initial state is read.
+    """
+
+    size: int
+    step: Callable[[int, int], int]
+    accepting: Iterable[int] = ()
+    pays: Callable[[int, int], float] | None = None
+    start: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= whole_number(self.size, "size") <= MOST:
+            raise ValueError(f"size is {self.size}: an automaton has from 1 to {MOST} memories.")
+        object.__setattr__(self, "accepting", tuple(whole_number(q, "accepting") for q in self.accepting))
+        for q in (*self.accepting, whole_number(self.start, "start")):
+            if not 0 <= q < self.size:
+                raise ValueError(f"there is no memory {q}: they go from 0 to {self.size - 1}.")
+        if (self.pays is None) == (not self.accepting):
+            raise ValueError("an automaton needs either accepting memories, or pays.")
+
+    def table(self, n_states: int) -> tuple[np.ndarray, np.ndarray]:
+        """The next memory and what is paid, (size, n_states) each."""
+        ahead, pays = np.zeros((self.size, n_states), np.int64), np.zeros((self.size, n_states))
+        for q, s in np.ndindex(self.size, n_states):
+            ahead[q, s] = whole_number(self.step(q, s), f"the next memory after {q} in state {s}")
+            if not 0 <= ahead[q, s] < self.size:
+                raise ValueError(
+                    f"the next memory after {q} in state {s} is {ahead[q, s]}: memories go from 0 to {self.size - 1}."
+                )
+            if self.pays is not None:
+                pays[q, s] = real_number(self.pays(q, s), f"what memory {q} is paid in state {s}")
+        if not np.isfinite(pays).all():
+            q, s = np.argwhere(~np.isfinite(pays))[0]
+            raise ValueError(f"what memory {q} is paid in state {s} is {pays[q, s]}: it has to be a finite number.")
+        return ahead, pays
+
+
+def reaching(goals: Sequence[np.ndarray], avoided: np.ndarray) -> Automaton:
+    """All goals, (S,) booleans each, one after the other, before any state that is avoided."""
+    done, failed = len(goals), len(goals) + 1
+
+    def step(q: int, s: int) -> int:
+        if q >= done:
+            return q
+        return failed if avoided[s] else q + int(goals[q][s])
+
+    return Automaton(done + 2, step, (done,))
+
+
+def avoiding(avoided: np.ndarray) -> Automaton:
+    """Never in a state that is avoided, (S,) booleans."""
+    return Automaton(2, lambda q, s: max(q, int(avoided[s])), (0,))
+
+
+def states_of(atlas: Atlas, given: Any, name: str) -> np.ndarray:
+    """A set of states as (S,) booleans: from a number, a list of numbers, booleans, or an expression of the state."""
+    S = atlas.counts.setting.n_states
+    if isinstance(given, str):
+        r = reward_of_setting(given, atlas.counts.setting, None, atlas.numbering)
+        if isinstance(r, ArrivalReward) or (r != r[:1, :, :1]).any() or not np.isin(r, (0.0, 1.0)).all():
+            raise ValueError(f"{name} is {shown(given)}: it has to be a condition on the state alone, such as 'state == 30'.")
+        found = r[0, :S, 0] == 1.0
+    else:
+        array = np.asarray(given)
+        if array.dtype == bool and array.shape == (S,):
+            found = array
+        elif array.dtype.kind in "iu" and array.ndim <= 1 and array.size and 0 <= array.min() <= array.max() < S:
+            found = np.isin(np.arange(S), array)
+        else:
+            raise ValueError(
+                f"{name} is {shown(given)}: it has to be states from 0 to {S - 1}, {S} truth values, or an expression."
+            )
+    if not found.any():
+        raise ValueError(f"{name} is {shown(given)}: no state is so.")
+    return found

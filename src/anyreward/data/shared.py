@@ -1,0 +1,164 @@
+"""Counts of shared laws: what transitions tell about the laws of a declared structure, and the model that follows.
+
+`counts.shared` is a `Shared`. It has the counts of each law, from all pairs that reveal its draws, and a table in which every
+pair has the estimates of its laws, whether or not the pair itself was visited: p_hat(s'|s,a) is the probability of all
+combinations of outcomes that lead to s', where each draw has the empirical distribution of its law. Certificates, robust
+intervals and plans work on that table as they work on the table of counts (`docs/theory.md`, 15).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import kernels
+from .alarm import log_evidence_against
+
+if TYPE_CHECKING:
+    from ..kernels.robust import Draws
+    from ..kernels.table import Table
+    from .counts import Counts
+
+FALSE_ALARM = 1e-6  # the probability of ever withdrawing a structure that is true
+
+
+class Shared:
+    """What counts tell about the laws of their structure. It belongs to one revision of the counts.
+
+    Attributes
+    ----------
+    seen : ndarray, (outcomes of all laws,)
+        How often each outcome of each law was counted; a law's outcomes are together, `SharedLaws.tables.offset`.
+    n : ndarray, (laws,)
+        How often each law was counted.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        setting = counts.setting
+        assert setting.structure is not None
+        self.counts, self.laws, self.tables = counts, setting.structure, setting.structure.tables
+        self.edge, self.times = self._observed()
+        self.seen = np.zeros(int(self.tables.offset[-1]))
+        for i in range(self.laws.draws):
+            code = self.tables.edge_code[self.edge, i]
+            np.add.at(self.seen, code[code >= 0], self.times[code >= 0])
+        self.n = np.add.reduceat(self.seen, self.tables.offset[:-1]) if len(self.seen) else np.zeros(0)
+
+    def _observed(self) -> tuple[np.ndarray, np.ndarray]:
+        """The edge and the number of each observed transition of a pair that has a law. Raises if one is impossible."""
+        counts, laws = self.counts, self.laws
+        c, S, A = counts.columns(), laws.n_states, laws.n_actions
+        move = c["h"] >= 0
+        h, s, a, then, times = (c[name][move] for name in ("h", "s", "a", "next", "count"))
+        if len(counts.table.known):  # what happens in absorbing states is known
+            draws = counts.table.known.reshape(-1, A)[s, a] & (kernels.table.STAYS | kernels.table.ILLEGAL) == 0
+            h, s, a, then, times = (column[draws] for column in (h, s, a, then, times))
+        key = ((h if laws.step_dependent else 0) * S + s) * A + a
+        key = key * S + then
+        edge = np.searchsorted(laws.edge_keys, key)
+        impossible = np.append(laws.edge_keys, -1)[edge] != key
+        if impossible.any():
+            i = int(impossible.argmax())
+            raise ValueError(counts.named(impossible_transition(s[i], a[i], then[i])))
+        return edge, times.astype(float)
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """The logarithm of the e-value against the structure (`data.alarm`)."""
+        return log_evidence_against(self)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the data contradict the structure. If it is true, this is ever so with probability at most `FALSE_ALARM`."""
+        return bool(self.log_evidence >= -np.log(FALSE_ALARM))
+
+    @cached_property
+    def known_laws(self) -> dict[int, np.ndarray]:
+        """The probabilities of the laws that are given or have one outcome."""
+        certain = {g: np.ones(1) for g, size in enumerate(self.laws.sizes) if size == 1}
+        return {**certain, **{g: np.array(p) / sum(p) for g, p in self.laws.known}}
+
+    @cached_property
+    def estimated_outcomes(self) -> np.ndarray:
+        """The empirical probability of each outcome of each law, (outcomes,); 0 for laws without data."""
+        many = np.diff(self.tables.offset)
+        p = self.seen / np.maximum(np.repeat(self.n, many), 1.0)
+        for g, law in self.known_laws.items():
+            p[self.tables.offset[g] : self.tables.offset[g + 1]] = law
+        return p
+
+    @cached_property
+    def has_data(self) -> np.ndarray:
+        """Which laws are known or have data, (laws,) booleans."""
+        return (self.n > 0) | ~self.laws.estimated
+
+    @cached_property
+    def known_pairs(self) -> np.ndarray:
+        """Which pairs have an estimate of every draw, (P,) booleans."""
+        law = self.laws.law_of
+        drawn = law >= 0
+        return (np.append(self.has_data, True)[law] | ~drawn).all(axis=1) & drawn.any(axis=1)
+
+    def edge_probabilities(self, outcomes: np.ndarray) -> np.ndarray:
+        """The probability of each edge, (E,), if the outcomes of all laws have these probabilities."""
+        t = self.tables
+        p = np.append(outcomes, 1.0)[t.code].prod(axis=1)  # -1 is the last entry: no such draw
+        return np.bincount(t.edge_of, p, len(t.edge_target))  # edges are in the order of their successors
+
+    @cached_property
+    def draws(self) -> Draws:
+        """The draws of every pair with the estimates of their laws, for robust planning."""
+        t = self.tables
+        return kernels.robust.Draws(
+            self.laws.law_of.astype(np.int64), t.pointer, t.target, t.offset, self.estimated_outcomes, ~self.has_data
+        )
+
+    @cached_property
+    def table(self) -> Table:
+        """A table like that of counts in which every pair has the estimates of its laws, as if from one observation.
+
+        Node 1 + layer * S + s is state s. Edges that were never observed have weight 0: their successor is possible. If the
+        structure is refuted, no pair has any data.
+        """
+        setting, own, laws, t = self.counts.setting, self.counts.table, self.laws, self.tables
+        S, A, E = laws.n_states, laws.n_actions, len(t.edge_target)
+        layers = setting.layers
+        N = layers * S + 1
+        starts = slice(int(own.first[0]), int(own.first[0]) + int(own.size[0]))
+        pair, rows = np.arange(len(laws.law_of)), np.zeros((3, N * A), np.int64)  # n, first and size of each row
+        rows[1, A + pair], rows[2, A + pair] = t.edge_first[:-1], np.diff(t.edge_first)
+        rows[0, A + pair] = self.known_pairs
+        if self.refuted:
+            rows[0], rows[2] = 0, 0
+        rows[:, 0] = own.n[0], E, own.size[0]
+        ahead = np.minimum(np.repeat(pair // (S * A), np.diff(t.edge_first)) + 1, layers - 1)
+        first_states = own.state[own.target[starts]].astype(np.int64)
+        following = np.zeros(N, np.uint32)
+        following[1:] = np.arange(2, N + 1)
+        following[S::S] = 0  # the last state of each layer
+        zeros = np.zeros(E + len(first_states))
+        return own._replace(
+            node_of=np.arange(1, N, dtype=np.uint32).reshape(layers, S),
+            state=np.append(0, np.tile(np.arange(S), layers)).astype(np.uint32),
+            following=following,
+            head=(1 + S * np.arange(layers)).astype(np.uint32),
+            n=rows[0].copy(),
+            first=rows[1].astype(np.uint32),
+            size=rows[2].astype(np.uint32),
+            room=rows[2].astype(np.uint32),
+            target=np.append(1 + ahead * S + t.edge_target, 1 + first_states).astype(np.uint32),
+            seen=np.append(self.edge_probabilities(self.estimated_outcomes), own.seen[starts]),
+            booked=zeros,
+            evidence=zeros.copy(),
+            used=np.array([N, len(zeros), own.used[2], own.used[3]], np.int64),
+        )
+
+
+def impossible_transition(s: int, a: int, then: int) -> str:
+    """The error message about a transition that contradicts the structure."""
+    return (
+        f"a transition leads from state {s} with action {a} to state {then}, which the structure says is impossible: "
+        "correct its successors, or leave it out."
+    )

@@ -1,0 +1,94 @@
+"""Rewards that are sums of named terms: a plan's value is then split by term.
+
+reward = 2 * anyreward.term("goal", "state == 30") - anyreward.term("wear", "action == 1")
+atlas.plan(reward).terms["wear"]        # what wear costs under the plan, with certified bounds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ..setting import shown
+from .combining import combined
+from .forms import OWN, ArrivalReward, Composite, Reward
+
+
+@dataclass(frozen=True, eq=False)
+class Terms(Composite):
+    """A sum of named rewards with factors. `term` makes one; add, subtract and multiply them by numbers.
+
+    Attributes
+    ----------
+    parts : tuple of (str, float, reward)
+        Name, factor and reward of each term.
+    """
+
+    parts: tuple[tuple[str, float, Reward], ...]
+
+    def each(
+        self, as_array: Callable[[Reward], np.ndarray | ArrivalReward], shape: tuple[int, int, int]
+    ) -> dict[str, np.ndarray | ArrivalReward]:
+        """What each term pays, with its factor, by its name; `as_array` turns a reward of any form into an array (`shape`)."""
+        return {name: combined([factor], [as_array(reward)], shape) for name, factor, reward in self.parts}
+
+    def total(
+        self, as_array: Callable[[Reward], np.ndarray | ArrivalReward], shape: tuple[int, int, int]
+    ) -> np.ndarray | ArrivalReward:
+        """What all terms pay together."""
+        return combined([f for _, f, _ in self.parts], [as_array(reward) for *_, reward in self.parts], shape)
+
+    def __add__(self, other: Terms) -> Terms:
+        if not isinstance(other, Terms):
+            return NotImplemented
+        sums = {name: (factor, reward) for name, factor, reward in self.parts}
+        for name, factor, reward in other.parts:
+            before, same = sums.get(name, (0.0, reward))
+            if same is not reward and not (isinstance(same, str) and same == reward):
+                raise ValueError(f"two different terms are called {shown(name)}: give each a name of its own.")
+            sums[name] = before + factor, reward
+        return Terms(tuple((name, factor, reward) for name, (factor, reward) in sums.items()))
+
+    def __mul__(self, number: float) -> Terms:
+        if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+            return NotImplemented
+        if not isfinite(number):
+            raise ValueError(f"a term is multiplied by {number}: it has to be a finite number.")
+        return Terms(tuple((name, factor * float(number), reward) for name, factor, reward in self.parts))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, number: float) -> Terms:
+        return NotImplemented if isinstance(number, Terms) else self * (1 / number)
+
+    def __neg__(self) -> Terms:
+        return self * -1.0
+
+    def __sub__(self, other: Terms) -> Terms:
+        return self + -other
+
+    def __repr__(self) -> str:
+        said = " + ".join(f"{factor:g} * term({name!r}, {shown(reward)})" for name, factor, reward in self.parts)
+        return said.replace("+ -", "- ")
+
+
+def term(name: str, reward: Any) -> Terms:
+    """A named term of a reward, to be added to others.
+
+        reward = 2 * anyreward.term("goal", "state == 30") - anyreward.term("wear", "action == 1")
+
+    Parameters
+    ----------
+    name : str
+    reward : reward
+        A given reward of any form and range.
+    """
+    if not isinstance(name, str) or not name.isprintable() or not name.strip():
+        raise ValueError(f"the name of a term is {shown(name)}: it has to be a text.")
+    if isinstance(reward, Terms) or (isinstance(reward, str) and reward == OWN):
+        raise ValueError(f"the term {shown(name)} is {shown(reward)}: it has to be a given reward without terms of its own.")
+    return Terms(((name, 1.0, reward),))
