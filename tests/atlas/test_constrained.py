@@ -137,6 +137,8 @@ def test_the_trade_off(mdp, atlas):
         assert curve.most(best) >= -limit - 1e-9
         assert curve.most(best + 0.6) < -limit + 0.9
     assert curve.most(5.0) == -np.inf
+    with pytest.raises(ValueError, match="x is 'a': it has to be a number"):
+        curve.most("a")
     assert len(curve.to_pandas()) == 5
     assert str(curve).count("\n") == 5
     assert curve.plot().axes[0].get_xlabel().startswith("state == 1 or action")

@@ -107,6 +107,22 @@ def test_known_transitions_are_not_compared():
     assert not any(law.name.startswith("state 5 ") for law in found.laws)  # a hole, which is never left
 
 
+def test_a_log_without_masks_is_compared_with_an_atlas_that_has_them():
+    """What is legal is no law; but an action that the atlas knows to be illegal has been played, so the masks have changed."""
+    taxi = ar.explore("Taxi-v3", 3, max_episodes=60, seed=1, stationary=True)
+    columns = taxi.counts.columns()
+    one = next(i for i in range(len(columns["s"])) if columns["h"][i] >= 0)
+    s, a, ahead = (int(columns[name][one]) for name in ("s", "a", "next"))
+    how = {"episode": "id", "step": "t", "state": "s", "action": "a", "next": "to", "terminated": "over"}
+    log = {"id": [0], "t": [0], "s": [s], "a": [a], "to": [ahead % 500], "over": [False]}
+    assert not taxi.watch(log, **how).changed
+    illegal = int(np.flatnonzero(taxi.counts.illegal[s])[0])
+    with pytest.raises(ValueError, match="it has changed, or that was wrong"):
+        taxi.watch({**log, "a": [illegal], "to": [s]}, **how)
+    with pytest.raises(ValueError, match="name the column that does by terminated"):
+        taxi.watch(log, **{name: column for name, column in how.items() if name != "terminated"})
+
+
 def test_no_p_value_is_zero():
     """It would be a stronger claim than was proved."""
     atlas = ar.explore(slipping(0.1), H, max_episodes=3000, stationary=True)

@@ -44,12 +44,30 @@ def test_goals_in_turn_and_never(folder):
     assert "restarts" not in said(folder, "it.atlas", "--never", "state == 1")
 
 
+def test_an_automaton_of_a_module(folder, monkeypatch):
+    (folder / "mine.py").write_text(
+        "import anyreward as ar\n"
+        "twice = ar.Automaton(3, lambda q, s: min(q + (s == 3), 2), accepting=[2])\n"
+        "def machine():\n    return ar.Automaton(1, lambda q, s: 0, pays=lambda q, s: 0.5 * (s == 3))\n"
+    )
+    monkeypatch.chdir(folder)
+    it = ar.load(folder / "it.atlas")
+    facts = json.loads(said(folder, "it.atlas", "--automaton", "mine:twice", "--json"))
+    twice = ar.Automaton(3, lambda q, s: min(q + (s == 3), 2), accepting=[2])
+    assert facts["lower"] == it.reach(twice).value.lower
+    assert "probability of any" not in said(folder, "it.atlas", "--automaton", "mine:machine")
+    assert said(folder, "it.atlas", "--automaton", "mine:machine").startswith("value ")
+    assert "has to be an ar.Automaton" in said(folder, "it.atlas", "--automaton", "mine:ar.__version__", code=2)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
         ((), "give where to arrive by --goal"),
         (("--goal", "state == 1", "--never", "state == 2"), "give where to arrive by --goal"),
         (("--never", "state == 1", "--avoid", "state == 2"), "--avoid goes with --goal"),
+        (("--automaton", "mine:twice", "--avoid", "state == 2"), "--avoid goes with --goal"),
+        (("--automaton", "twice"), "write package.module:Name"),
         (("--goal", "action == 1"), "a condition on the state alone"),
         (("--goal", "state == 1", "--goal", "state == 2", "--out", "p.csv"), "needs a memory"),
     ],

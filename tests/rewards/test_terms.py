@@ -71,6 +71,7 @@ def test_arithmetic():
     goal, wear = ar.term("goal", GOAL), ar.term("wear", WEAR)
     reward = (goal - wear / 2) * 4 + goal
     assert [(name, factor) for name, factor, _ in reward.parts] == [("goal", 5.0), ("wear", -2.0)]
+    assert repr(sum([goal, wear])) == repr(goal + wear)
     assert repr(reward) == "5 * term('goal', 'state == 1') - 2 * term('wear', '0.3 * (action == 1)')"
     mdp = random_mdp(4, 2, seed=3)
     expected = ar.backward_induction(mdp, 5 * arrays()[0] / 2 + 2 * arrays()[1], H)
@@ -86,6 +87,8 @@ def test_bad_terms_are_named(atlas):
         ar.term("mine", "own")
     with pytest.raises(ValueError, match="finite"):
         ar.term("goal", GOAL) * np.inf
+    with pytest.raises(ValueError, match="divided by 0"):
+        ar.term("goal", GOAL) / 0
     with pytest.raises(TypeError):
         ar.term("goal", GOAL) * ar.term("wear", WEAR)
     with pytest.raises(ValueError, match=r"outside \[0, 1\]"):

@@ -48,6 +48,11 @@ class Automaton:
     def __post_init__(self) -> None:
         if not 1 <= whole_number(self.size, "size") <= MOST:
             raise ValueError(f"size is {self.size}: an automaton has from 1 to {MOST} memories.")
+        for name, call in (("step", self.step), ("pays", self.pays or self.step)):
+            if not callable(call):
+                raise ValueError(f"{name} is {shown(call)}: it has to be a function of a memory and a state.")
+        if not isinstance(self.accepting, Iterable):
+            raise ValueError(f"accepting is {shown(self.accepting)}: it has to be a list of memories.")
         object.__setattr__(self, "accepting", tuple(whole_number(q, "accepting") for q in self.accepting))
         for q in (*self.accepting, whole_number(self.start, "start")):
             if not 0 <= q < self.size:

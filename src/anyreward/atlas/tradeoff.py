@@ -10,7 +10,7 @@ import numpy as np
 
 from ..rewards.combining import combined, on_arrival, range_of
 from ..rewards.forms import OWN, ArrivalReward, Reward, reward_of_setting
-from ..setting import whole_number
+from ..setting import real_number, whole_number
 from ..words import assumed, confidence_level, interval
 from .plan import Interval, Plan
 from .scoring import scoring_of
@@ -55,7 +55,7 @@ class TradeOff:
 
     def most(self, x: float) -> float:
         """No policy worth at least x of the first reward is worth more than this of the second; -inf if no policy is worth x."""
-        best = inf
+        x, best = real_number(x, "x"), inf
         for share, upper in zip(self.shares.tolist(), self.uppers.tolist(), strict=True):
             left = upper - (1 - share) * x / self.scales[0]
             if share > 0:

@@ -108,6 +108,9 @@ def watch(atlas: Atlas, new_data: Any, alpha: float, how: Mapping[str, Any]) -> 
         if counts.selected:
             raise ValueError("these data leave out samples because of what they showed: they cannot be watched.")
     try:
+        if new.setting.hidden_masks != old.setting.hidden_masks:  # then the new data do not say what is legal
+            marks = old.declarations()
+            old = Counts.from_columns(new.setting, old.columns(), marks[marks[:, 1] > 0])
         old + new
     except ValueError as problem:
         raise ValueError(
@@ -244,6 +247,8 @@ def counts_of(atlas: Atlas, data: Any, how: Mapping[str, Any]) -> Counts:
         raise ValueError(f"the new data are {shown(data)}: counts, an atlas, (states, actions) or a table is needed.")
     else:
         counts = counts_of_table(atlas, data, how)
+    if not counts.setting.hidden_masks:  # the new data need not say what was legal, since laws of transitions are compared
+        setting = replace(setting, hidden_masks=False)
     theirs, mine = (asdict(replace(s, assumed=(), structure=None)) for s in (counts.setting, setting))
     if counts.setting.structure is None and setting.structure is not None:
         theirs["stationary"] = mine["stationary"]  # `with_structure` pools the steps, or refuses
@@ -285,7 +290,9 @@ def counts_of_table(atlas: Atlas, table: Any, how: Mapping[str, Any]) -> Counts:
         known["legal"] = {
             state: [a for i, a in enumerate(actions) if (s, i) not in setting.illegal_actions] for s, state in enumerate(states)
         }
-    if setting.terminal is not None and "terminated" in how:
+    if setting.terminal is not None and "terminated" not in how:
+        raise ValueError("the log does not say which transitions terminated an episode: name the column that does by terminated.")
+    if setting.terminal is not None:
         known["terminal"] = setting.terminal
     twice = next((name for name in how if name in known), None)
     if twice is not None:

@@ -1,4 +1,4 @@
-"""Environments and structures that are named on the command line: ours, Gymnasium's, and your own as package.module:Name."""
+"""What is named on the command line: environments, ours and Gymnasium's, and things of your own as package.module:Name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..playing.opening import Gymnasium, in_short
 from ..setting import nearest, shown
@@ -16,6 +16,8 @@ from .app import arguments
 
 if TYPE_CHECKING:
     from ..structure import Structure
+
+T = TypeVar("T")
 
 
 def environment(name: str, env_arg: list[str] | None) -> tuple[Any, dict[str, Any] | None]:
@@ -50,16 +52,19 @@ def structure(name: str | None) -> Structure | str | None:
     from ..rewards.forms import OWN
     from ..structure import Structure
 
-    if name is None or name == OWN:
-        return name
-    found = looked_up(name, "--structure", "a structure of your own")
-    if not isinstance(found, Structure) and callable(found):
+    return name if name is None or name == OWN else thing(name, "--structure", "a structure of your own", Structure)
+
+
+def thing(name: str, option: str, kind: str, wanted: type[T]) -> T:
+    """What `package.module:Name` names, which is of the wanted type or is a function that makes such a thing."""
+    found = looked_up(name, option, kind)
+    if not isinstance(found, wanted) and callable(found):
         try:
             found = found()
         except (Exception, SystemExit) as problem:  # whatever its code raises
             raise ValueError(f"{name} cannot be made: {in_short(problem)}.") from problem
-    if not isinstance(found, Structure):
-        raise ValueError(f"{name} is of the type {type(found).__name__}: it has to be an ar.Structure, or to make one.")
+    if not isinstance(found, wanted):
+        raise ValueError(f"{name} is of the type {type(found).__name__}: it has to be an ar.{wanted.__name__}, or to make one.")
     return found
 
 

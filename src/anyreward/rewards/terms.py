@@ -53,6 +53,9 @@ class Terms(Composite):
             sums[name] = before + factor, reward
         return Terms(tuple((name, factor, reward) for name, (factor, reward) in sums.items()))
 
+    def __radd__(self, other: object) -> Terms:
+        return self if other == 0 and isinstance(other, int) else NotImplemented  # what the built-in sum begins with
+
     def __mul__(self, number: float) -> Terms:
         if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
             return NotImplemented
@@ -63,7 +66,11 @@ class Terms(Composite):
     __rmul__ = __mul__
 
     def __truediv__(self, number: float) -> Terms:
-        return NotImplemented if isinstance(number, Terms) else self * (1 / number)
+        if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+            return NotImplemented
+        if number == 0:
+            raise ValueError("a term is divided by 0: it has to be another number.")
+        return self * (1 / float(number))
 
     def __neg__(self) -> Terms:
         return self * -1.0
