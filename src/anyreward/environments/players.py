@@ -159,8 +159,9 @@ class Elsewhere:
                         futures[k] = self._handed_in(jobs[k])
                 yield answered
         finally:
-            for future in futures:
-                future.cancel()
+            if self._workers is None:  # processes of our own are ended: a pool that breaks chokes on futures that were cancelled
+                for future in futures:
+                    future.cancel()
 
     def _handed_in(self, task: Task) -> Future[Any]:
         try:
