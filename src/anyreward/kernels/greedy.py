@@ -141,9 +141,8 @@ def write_policy(index, prior, A, node_of, key, out):
                 out[h, s] = choose(Q, settled, prior, A, plane, node, h, s, key)
 
 
-@allocates
 def policy(index, prior, A, node_of, H, key):
-    """The greedy policy in all states, (H, S)."""
+    """The greedy policy in all states, (H, S); not compiled itself, because that would only make the call slower."""
     out = np.empty((H, node_of.shape[1]), np.int64)
     write_policy(index, prior, A, node_of, key, out)
     return out
