@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -14,7 +15,7 @@ import numpy as np
 from .. import kernels
 from .._files import file_lock
 from ..certificates.calibrated import CalibratedBound
-from ..certificates.certificate import Certificate, certify
+from ..certificates.certificate import Certificate, certify, fingerprint
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
@@ -23,6 +24,7 @@ from ..planning import Values, as_policy, induct
 from ..rewards.forms import UNIT, ArrivalReward, Reward
 from ..rewards.given import Given
 from ..rewards.observed import ObservedRewards
+from ..words import up
 from .plan import Bounds, Interval, Plan
 from .recording import Recording
 from .scoring import AVERAGE, LEAST, MOST, Scoring, scoring_of
@@ -223,6 +225,11 @@ class Atlas:
         **Given rewards.** An atlas that was explored for given rewards promises plans for them that are certain to be
         epsilon-optimal. Where the optimal policy of the empirical model is not certain to be so good, but the cautious plan is,
         that one is returned.
+
+        **Episodes that terminate.** With `terminal="outcome"`, a reward that depends on the action is paid, after an episode has
+        terminated, for the action that the plan names in that state. The certificate is about policies that may choose another
+        one there, so that the bounds of a plan can be wider than epsilon. A warning then says so. It cannot happen to rewards
+        that depend on the state alone, nor to an array of all 2 S outcomes whose last S rows do not depend on the action.
         """
         for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
             if not isinstance(value, bool):
@@ -237,10 +244,28 @@ class Atlas:
             return plan_subject_to(self, reward, reward_range, subject_to)
         scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
         plan, promised = self._plan(scoring, cautious, allow_unseen), self.certificate.promised
-        if promised is None or cautious or plan.regret_bound <= promised:
-            return plan
-        careful = self._plan(scoring, True, allow_unseen)
-        return careful if careful.regret_bound <= promised else plan
+        if promised is not None and not cautious and plan.regret_bound > promised:
+            careful = self._plan(scoring, True, allow_unseen)
+            plan = careful if careful.regret_bound <= promised else plan
+        self._warn_of_ends(plan, scoring, 2 * scoring.error if promised is None else promised)
+        return plan
+
+    def _warn_of_ends(self, plan: Plan, scoring: Scoring, promised: float) -> None:
+        """Warns if a plan is not as good as the certificate promises, because of what its reward pays after an end."""
+        reward, S = scoring.pays.average, self.counts.setting.n_states
+        if plan.regret_bound <= promised + scoring.slack or isinstance(reward, ArrivalReward):
+            return
+        ends, prints = reward[:, S:], (self.certificate.reward, *(of for _, of in self.certificate.rewards))
+        if (ends == ends[..., :1]).all() or not (self.certificate.every_reward or fingerprint(reward) in prints):
+            return
+        warnings.warn(
+            f"this plan is certain to be within {up(plan.regret_bound)} of the optimum only, not within {up(promised)}: its "
+            "reward depends on the action, and after an episode has ended it is paid for the action that the plan names in that "
+            "state. "
+            f"To say what is paid after an end, give an array of all {2 * S} outcomes and {reward.shape[2]} actions, "
+            f"({2 * S}, {reward.shape[2]}).",
+            stacklevel=3,
+        )
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""
