@@ -31,7 +31,7 @@ def random_transitions(P, n, seed=0):
 def test_independent_parts_are_suggested_with_the_declaration_to_write():
     lines = ar.audit(plant_env(), 20).lines()
     at = next(i for i, line in enumerate(lines) if line.startswith("Parts: no evidence that the next value of each depends on"))
-    assert "structure=ar.Structure.factored((4, 4, 4)) needs far fewer episodes" in lines[at + 1]
+    assert "the structure ar.Structure.factored((4, 4, 4)) needs far fewer episodes" in lines[at + 1]
     assert "48 laws in place of 256" in lines[at + 1]
     atlas = ar.explore(
         plant_env(),

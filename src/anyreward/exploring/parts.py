@@ -80,6 +80,6 @@ def part_lines(observations: Codec, transitions: Sequence[Transition], n_actions
         says, written = f"the next value of a part depends on more than this: {'; '.join(on)}", f", parents={parents}"
     return [
         f"Parts: no evidence that {says} (given the action; likelihood-ratio tests, which warn at p <= {ALARM:g}).",
-        f"  If you know that they move independently, structure=ar.Structure.factored({sizes}{written}) needs far fewer "
-        f"episodes: it has {laws:,} laws in place of {pairs:,}.",
+        f"  If you know that they move independently, declare it: the structure ar.Structure.factored({sizes}{written}) needs "
+        f"far fewer episodes, with {laws:,} laws in place of {pairs:,}.",
     ]
