@@ -220,7 +220,8 @@ class Atlas:
         as long as there is one. There are two exceptions. At the last step nothing follows, so the value of an action is its
         reward; if that is given, all actions are compared, and the seen ones are preferred among equals. And the certificate
         promises that plans are epsilon-optimal: if only an unseen action can keep this promise, the plan is the optimal one of
-        the empirical model. The bounds are about the policy that is returned in either case.
+        the empirical model. The bounds are about the policy that is returned in either case. A cautious plan maximises what is
+        guaranteed: it chooses an unseen action only where the reward alone makes that guarantee more than any seen one does.
 
         **Given rewards.** An atlas that was explored for given rewards promises plans for them that are certain to be
         epsilon-optimal. Where the optimal policy of the empirical model is not certain to be so good, but the cautious plan is,
@@ -295,7 +296,9 @@ class Atlas:
             upper = min(highest, float(model.initial @ optimum.V[0]) + scoring.error)
             if not cautious:
                 return bounded(optimum.policy, optimum.V, upper)
-            return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), None, upper)
+            Q = least.best(kernels.robust.LOWER)[0]
+            equal = Q.max(axis=2, keepdims=True) == Q  # of which those are taken that were seen
+            return bounded(np.where(equal, 1 + self._seen, 0).argmax(axis=2), None, upper)
         last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
         absorbing = np.isin(np.arange(setting.n_outcomes), self.counts.stays())  # where nothing has to be seen
         found = self._induct(scoring, seen=self._seen | absorbing[:, None], last=last)
