@@ -70,7 +70,7 @@ def test_a_part_that_depends_on_another_one_gets_it_as_a_parent():
     )
     text = " ".join(numbering.lines())
     assert "that of 'mirror' on more than 'lamp' and 'mirror'" in text
-    assert "parents=[(0,), (0, 1), (2,)]" in text
+    assert "factored({'lamp': 2, 'mirror': 2, 'other': 2}, parents={'mirror': ['lamp', 'mirror']})" in text
 
 
 def test_parts_that_are_drawn_together_are_not_suggested():
