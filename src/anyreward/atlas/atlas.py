@@ -381,7 +381,7 @@ class Atlas:
 
     def _assumptions(self, scoring: Scoring) -> tuple[str, ...]:
         """The assumptions of a certified interval: those of the certificate, and what is assumed of the reward."""
-        return (*self.certificate.assumptions, *scoring.assumed)
+        return tuple(dict.fromkeys((*self.certificate.assumptions, *scoring.assumed)))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
         """A policy with every illegal action a replaced by legal action number a mod k, where k actions are legal in that state.
