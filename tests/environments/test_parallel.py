@@ -375,6 +375,10 @@ def test_a_vector_whose_parts_differ_is_refused():
     slippery, dry = (lambda wet=wet: gymnasium.make("FrozenLake-v1", is_slippery=wet) for wet in (True, False))
     with pytest.raises(ValueError, match="env is a vector whose parts differ"):
         ar.explore(SyncVectorEnv([slippery, dry]), 5, max_episodes=20)
+    larger = transitions(6, 3, seed=0)
+    sizes = SyncVectorEnv([lambda: Tabular(P), lambda: Tabular(larger)], observation_mode="different")
+    with pytest.raises(ValueError, match="env is a vector whose parts differ"):
+        ar.explore(sizes, 5, max_episodes=20)
     other = transitions(5, 3, seed=1)
     with pytest.raises(ValueError, match="a copy of Tabular plays another episode"):
         ar.explore(SyncVectorEnv([lambda: Tabular(P), lambda: Tabular(other)]), 5, max_episodes=20)

@@ -333,6 +333,7 @@ class IndexExplorer(Explorer):
         super().__init__(setting, *args, **options)
         self.ties = ties
         self.seed_key = np.uint64(self._tie_key(ties))
+        self._nothing_paid, self._nodes = np.zeros((1, setting.horizon)), np.empty(setting.horizon + 1, np.uint32)
 
     @abstractmethod
     def learner(self) -> Any:
@@ -379,9 +380,9 @@ class IndexExplorer(Explorer):
         i = 0
         while i < len(states):
             part = slice(i, i + min(CHUNK, self.counts.until_booking))
-            paid = np.zeros((1, self.setting.horizon)) if payments is None else payments[part]
+            paid, nodes = self._nothing_paid if payments is None else payments[part], self._nodes
             self.counts.reserve(len(states[part]) * states.shape[1])
-            self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid)
+            self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid, nodes)
             self.counts.book_if_due()
             i = part.stop
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -14,7 +15,7 @@ import numpy as np
 from .. import kernels
 from .._files import file_lock
 from ..certificates.calibrated import CalibratedBound
-from ..certificates.certificate import Certificate, certify
+from ..certificates.certificate import Certificate, certify, fingerprint
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
@@ -23,6 +24,7 @@ from ..planning import Values, as_policy, induct
 from ..rewards.forms import UNIT, ArrivalReward, Reward
 from ..rewards.given import Given
 from ..rewards.observed import ObservedRewards
+from ..words import up
 from .plan import Bounds, Interval, Plan
 from .recording import Recording
 from .scoring import AVERAGE, LEAST, MOST, Scoring, scoring_of
@@ -218,11 +220,17 @@ class Atlas:
         as long as there is one. There are two exceptions. At the last step nothing follows, so the value of an action is its
         reward; if that is given, all actions are compared, and the seen ones are preferred among equals. And the certificate
         promises that plans are epsilon-optimal: if only an unseen action can keep this promise, the plan is the optimal one of
-        the empirical model. The bounds are about the policy that is returned in either case.
+        the empirical model. The bounds are about the policy that is returned in either case. A cautious plan maximises what is
+        guaranteed: it chooses an unseen action only where the reward alone makes that guarantee more than any seen one does.
 
         **Given rewards.** An atlas that was explored for given rewards promises plans for them that are certain to be
         epsilon-optimal. Where the optimal policy of the empirical model is not certain to be so good, but the cautious plan is,
         that one is returned.
+
+        **Episodes that terminate.** With `terminal="outcome"`, a reward that depends on the action is paid, after an episode has
+        terminated, for the action that the plan names in that state. The certificate is about policies that may choose another
+        one there, so that the bounds of a plan can be wider than epsilon. A warning then says so. It cannot happen to rewards
+        that depend on the state alone, nor to an array of all 2 S outcomes whose last S rows do not depend on the action.
         """
         for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
             if not isinstance(value, bool):
@@ -237,10 +245,28 @@ class Atlas:
             return plan_subject_to(self, reward, reward_range, subject_to)
         scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
         plan, promised = self._plan(scoring, cautious, allow_unseen), self.certificate.promised
-        if promised is None or cautious or plan.regret_bound <= promised:
-            return plan
-        careful = self._plan(scoring, True, allow_unseen)
-        return careful if careful.regret_bound <= promised else plan
+        if promised is not None and not cautious and plan.regret_bound > promised:
+            careful = self._plan(scoring, True, allow_unseen)
+            plan = careful if careful.regret_bound <= promised else plan
+        self._warn_of_ends(plan, scoring, 2 * scoring.error if promised is None else promised)
+        return plan
+
+    def _warn_of_ends(self, plan: Plan, scoring: Scoring, promised: float) -> None:
+        """Warns if a plan is not as good as the certificate promises, because of what its reward pays after an end."""
+        reward, S = scoring.pays.average, self.counts.setting.n_states
+        if plan.regret_bound <= promised + scoring.slack or isinstance(reward, ArrivalReward):
+            return
+        ends, prints = reward[:, S:], (self.certificate.reward, *(of for _, of in self.certificate.rewards))
+        if (ends == ends[..., :1]).all() or not (self.certificate.every_reward or fingerprint(reward) in prints):
+            return
+        warnings.warn(
+            f"this plan is certain to be within {up(plan.regret_bound)} of the optimum only, not within {up(promised)}: its "
+            "reward depends on the action, and after an episode has ended it is paid for the action that the plan names in that "
+            "state. "
+            f"To say what is paid after an end, give an array of all {2 * S} outcomes and {reward.shape[2]} actions, "
+            f"({2 * S}, {reward.shape[2]}).",
+            stacklevel=3,
+        )
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""
@@ -270,7 +296,9 @@ class Atlas:
             upper = min(highest, float(model.initial @ optimum.V[0]) + scoring.error)
             if not cautious:
                 return bounded(optimum.policy, optimum.V, upper)
-            return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), None, upper)
+            Q = least.best(kernels.robust.LOWER)[0]
+            equal = Q.max(axis=2, keepdims=True) == Q  # of which those are taken that were seen
+            return bounded(np.where(equal, 1 + self._seen, 0).argmax(axis=2), None, upper)
         last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
         absorbing = np.isin(np.arange(setting.n_outcomes), self.counts.stays())  # where nothing has to be seen
         found = self._induct(scoring, seen=self._seen | absorbing[:, None], last=last)
@@ -353,7 +381,7 @@ class Atlas:
 
     def _assumptions(self, scoring: Scoring) -> tuple[str, ...]:
         """The assumptions of a certified interval: those of the certificate, and what is assumed of the reward."""
-        return (*self.certificate.assumptions, *scoring.assumed)
+        return tuple(dict.fromkeys((*self.certificate.assumptions, *scoring.assumed)))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
         """A policy with every illegal action a replaced by legal action number a mod k, where k actions are legal in that state.

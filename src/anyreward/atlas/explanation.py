@@ -101,6 +101,9 @@ class Explanation:
             lines.append(f"{sum(one.share for one in rest):6.1%}  {len(rest):,} others")
         if not self.charges:
             lines.append("   nothing")
+        n = self.episodes_to_halve
+        about = "none yet" if n is None else f"about {n:.2g} more episodes (a low estimate)"
+        lines.append(f"forecast: {about} for half of that, explored for this reward")
         return "\n".join(lines)
 
     def to_pandas(self) -> Any:

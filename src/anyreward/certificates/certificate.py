@@ -117,6 +117,11 @@ class Certificate:
         return tuple(name for name, _ in self.rewards)
 
     @property
+    def of_observed(self) -> bool:
+        """Whether one of the rewards that it is about was not known, but observed."""
+        return OBSERVED in (self.reward, *(print_ for _, print_ in self.rewards))
+
+    @property
     def promised(self) -> float | None:
         """How good plans for the given rewards are certain to be; None if no rewards were given."""
         if self.every_reward:
@@ -203,7 +208,7 @@ class Certificate:
             reached = self.target is not None and self.epsilon <= self.target
             if self.episodes != counts.episodes or self.met > reached:
                 return False
-            if reward is None or self.reward == OBSERVED:
+            if reward is None or self.of_observed:
                 which = "several rewards: pass these as a list" if self.rewards else "one reward: pass that reward"
                 raise ValueError(
                     f"this certificate is about {which} to check it. A certificate about observed rewards cannot be checked."

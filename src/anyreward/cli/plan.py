@@ -67,7 +67,8 @@ def plan(
         typer.Option(
             "--allow-unseen",
             help="Let the plan choose actions that were never seen in a state where others were. By default it does so only "
-            "where the certificate would not hold otherwise.",
+            "at the last step, where a given reward is all that counts, where the certificate would not hold otherwise, and with "
+            "--cautious where more is guaranteed so.",
         ),
     ] = False,
     improvement: Annotated[

@@ -16,7 +16,7 @@ import numpy as np
 from .._files import check_writable, reason
 from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options, with_later_options
-from ..certificates.certificate import fingerprint
+from ..certificates.certificate import OBSERVED, fingerprint
 from ..rewards.given import is_list
 from ..setting import LATER_FIELDS
 from ..words import plain
@@ -139,7 +139,7 @@ def call_of(
             if key != "reward" and not (key == "rewards" and is_list(value))
         },
         "reward": None if reward is None else fingerprint(reward),
-        "rewards": [fingerprint(one.reward) for one in explorer.given] or None,
+        "rewards": [OBSERVED if one.observed else fingerprint(one.reward) for one in explorer.given] or None,
         "record": record,
         "batch": environment.batch,
     }

@@ -153,11 +153,12 @@ def explore(
         certificate prints; transitions that are impossible under it are refused, and if the data contradict it otherwise, the
         exploration ends and the certificate says so.
     rewards
-        A list of the rewards that you have in mind, each in any form that `Atlas.plan` takes; `"own"` is that of a model. The
-        exploration then ends as soon as each of them has a plan that is certain to be epsilon-optimal, which takes fewer episodes
-        than for every reward, and the certificate is about these rewards alone. The algorithm is `"multi-bpi"`, and
-        `reward_range` the range of all of them, (0, 1) unless it is given. (A text is an option of BPI-UCRL: what is known of
-        one reward that is observed.)
+        A list of the rewards that you have in mind, each in any form that `Atlas.plan` takes; `"own"` is that of a model, or what
+        a Gymnasium environment pays, which is observed: half of delta is then for its means, of which nothing is assumed but
+        `reward_range`, and it takes many more episodes than a reward that is given in full. The exploration then ends as soon as
+        each of them has a plan that is certain to be epsilon-optimal, which takes fewer episodes than for every reward, and the
+        certificate is about these rewards alone. The algorithm is `"multi-bpi"`, and `reward_range` the range of all of them,
+        (0, 1) unless it is given. (A text is an option of BPI-UCRL: what is known of one reward that is observed.)
     mixtures
         Whether the same is wanted for all convex mixtures of these rewards, w_1 r_1 + w_2 r_2 + ... with weights that sum to one:
         when weights are still to be negotiated.
@@ -238,7 +239,8 @@ def explore(
     if is_list(rewards):
         own = env.reward if isinstance(env, TabularMDP) else None
         within = checked_range(options.get("reward_range", UNIT))
-        options["rewards"] = given_rewards(rewards, environment.setting, within, environment.numbering, own)
+        observed = not isinstance(env, TabularMDP)
+        options["rewards"] = given_rewards(rewards, environment.setting, within, environment.numbering, own, observed)
         options |= {"mixtures": boolean(mixtures, "mixtures")}
     elif rewards is not None:
         options["rewards"] = rewards

@@ -161,7 +161,7 @@ def add_edge(table, row, layer, s):
     return np.uint64(begin + size)
 
 
-@loop
+@inlined
 def record(table, row, layer, s, times):
     """Counts `times` transitions from a row to state s of a layer; returns the node of s. Needs room for a node and a row."""
     e = find(table.state, table.first, table.size, table.target, row, s)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import ast
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -86,7 +86,7 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering:
             values[name] = np.append(part, np.full(S - len(part), -1.0)).reshape(axes[1].shape)
     try:
         with np.errstate(all="raise", under="ignore"):
-            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A)), values, text), dtype=float)
+            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A), parts), values, text), dtype=float)
     except MemoryError:
         raise ValueError(f"the reward {shown(text)} takes more memory than there is: give it as a table.") from None
     except FloatingPointError as problem:
@@ -94,37 +94,48 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering:
     return np.array(np.broadcast_to(r, shape))
 
 
-def numbered(tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int]) -> ast.expr:
+def numbered(
+    tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int], parts: Mapping[str, np.ndarray]
+) -> ast.expr:
     """The expression with names of states and actions replaced by their numbers, where they are compared with state or action.
 
-    Warns where state, next or action is compared with a number that none of them has.
+    Warns where state, next or action, or one of the named `parts` of a state, is compared with a number that none of them has.
     """
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare):
             continue
         sides = [node.left, *node.comparators]
-        kinds = {NAMES.get(side.id, side.id) for side in sides if isinstance(side, ast.Name)} & {"state", "next", "action"}
-        if len(kinds) != 1:
-            continue
-        kind = "action" if kinds == {"action"} else "state"
         equal = all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops)
-        for side in sides:
-            for item in side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]:
-                if not isinstance(item, ast.Constant) or not equal:
-                    continue
-                if isinstance(item.value, str):
-                    if numbering is None:
-                        raise ValueError(
-                            f"the reward {shown(text)} names the {kind} {shown(item.value)}, but {kind}s have no names here."
-                        )
-                    item.value = numbering.lookup(kind, item.value)
-                size = sizes[kind == "action"]
-                if isinstance(item.value, int | float) and not 0 <= item.value < size:
+        items = [item for side in sides for item in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
+        constants = [item for item in items if isinstance(item, ast.Constant) and equal]
+        compared = {NAMES.get(side.id, side.id) for side in sides if isinstance(side, ast.Name)}
+        for part in compared & set(parts):
+            for item in constants:
+                if isinstance(item.value, int | float) and item.value not in parts[part]:
+                    low, high = parts[part].min(), parts[part].max()
                     warnings.warn(
-                        f"the reward {shown(text)} compares {kind} with {item.value}, but {kind}s go from 0 to {size - 1}: "
+                        f"the reward {shown(text)} compares {part} with {item.value}, but {part} goes from {low:g} to {high:g}: "
                         "that is never true.",
                         stacklevel=2,
                     )
+        kinds = compared & {"state", "next", "action"}
+        if len(kinds) != 1:
+            continue
+        kind = "action" if kinds == {"action"} else "state"
+        for item in constants:
+            if isinstance(item.value, str):
+                if numbering is None:
+                    raise ValueError(
+                        f"the reward {shown(text)} names the {kind} {shown(item.value)}, but {kind}s have no names here."
+                    )
+                item.value = numbering.lookup(kind, item.value)
+            size = sizes[kind == "action"]
+            if isinstance(item.value, int | float) and not 0 <= item.value < size:
+                warnings.warn(
+                    f"the reward {shown(text)} compares {kind} with {item.value}, but {kind}s go from 0 to {size - 1}: "
+                    "that is never true.",
+                    stacklevel=2,
+                )
     return tree
 
 
