@@ -19,6 +19,7 @@ import numpy as np
 MOST_EDGES = 2**26  # possible transitions of all pairs: beyond, neither time nor memory suffice
 MOST_DRAWS = 60  # of a transition
 TOLERANCE = 1e-9  # how far the probabilities of a known law may be from summing to one
+LONGEST = 60  # characters of a law's name that are kept
 NAMED = 4  # laws up to which assumptions name them, if their names are texts
 
 

@@ -73,6 +73,10 @@ class Counts:
     taken : ndarray of int64, (M, 4)
         Actions that were taken although it is not known where they led, as rows h, s, a, times (h = 0 if stationary), from a log.
         They are part of what was done (`Atlas.behaviour`), and of nothing else.
+    drawn : ndarray or None, (outcomes of all laws,)
+        With a structure: how often each outcome counts for its law, if not all draws count. Calibrated certificates count the
+        first draws of every law, as many as were fixed beforehand. It is set once, by those who know the order of the draws;
+        further episodes do not change it, and sums and other structures do not have it.
     source : dict
         Where these counts come from, if it is known; an `Atlas` takes it over.
     table : kernels.table.Table
@@ -89,6 +93,7 @@ class Counts:
         self.numbering: Numbering | None = None
         self.paid: ObservedRewards | None = None
         self.taken = np.zeros((0, 4), np.int64)
+        self.drawn: np.ndarray | None = None
         self.selected = False  # samples were left out for what they showed: only a certificate that allows for that is valid
         self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
@@ -669,7 +674,7 @@ class Counts:
         """The counts of the laws of a declared structure. Raises if a transition is impossible under it."""
         from .shared import Shared
 
-        now = (*self.revision, self.transitions)
+        now = (*self.revision, self.transitions, None if self.drawn is None else self.drawn.tobytes())
         if self._shared is None or self._shared[0] != now:
             self._shared = now, Shared(self)
         return self._shared[1]
@@ -739,6 +744,8 @@ class Counts:
         if len(self.table.known):
             marked = np.flatnonzero(self.table.known != self._blank)
             sha.update(marked.astype("<i8").tobytes() + bytes(self.table.known[marked]))
+        if self.drawn is not None:
+            sha.update(b"drawn" + self.drawn.astype("<i8").tobytes())
         return sha.hexdigest()
 
     def _fresh_marks(self) -> np.ndarray:
@@ -856,7 +863,7 @@ class Counts:
             self._changes,
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
-        twin.selected, twin._shared = self.selected, None
+        twin.drawn, twin.selected, twin._shared = self.drawn, self.selected, None
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -876,7 +883,7 @@ class Counts:
         total.paid, total.source = None if self.paid is None or other.paid is None else self.paid + other.paid, {}
         total.taken = np.concatenate([self.taken, other.taken])
         total.numbering = self.numbering or other.numbering
-        total.selected = self.selected or other.selected
+        total.drawn, total.selected = None, self.selected or other.selected
         total._share_marks(other)
         total.runs += other.runs
         if total._pool is not None:
