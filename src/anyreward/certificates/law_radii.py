@@ -50,17 +50,20 @@ def law_radii(counts: Counts, log_laws: float, exact_tv: bool = True) -> tuple[n
     shared = counts.shared
     radii, tv, offset = np.zeros(len(shared.n)), np.zeros(len(shared.n)), shared.tables.offset
     for g in np.flatnonzero((shared.n > 0) & shared.laws.estimated):
-        K, n = int(offset[g + 1] - offset[g]), float(shared.n[g])
-        all_seen = shared.seen[offset[g] : offset[g + 1]]
-        seen = np.ascontiguousarray(all_seen[all_seen > 0])
-        size = len(seen)
-        psi = kernels.radii.psi_size(seen, 0, size, n, K)
-        if K > FEW:
-            psi = kernels.radii.psi_mixed(psi, kernels.radii.psi_support(seen, 0, size, n, K))
-        # If this is negative, no distribution satisfies the bound: the event has failed, and the law counts as unknown.
-        c = (log_laws + psi) / n * (1.0 + 1e-14) if log_laws + psi >= 0.0 else kernels.radii.NOTHING_KNOWN
-        radii[g], tv[g] = c, law_tv(all_seen, c) if exact_tv else min(1.0, np.sqrt(0.5 * c))
+        seen = shared.seen[offset[g] : offset[g + 1]]
+        radii[g] = c = law_radius(seen, log_laws)
+        tv[g] = law_tv(seen, c) if exact_tv else min(1.0, np.sqrt(0.5 * c))
     return radii, tv
+
+
+def law_radius(seen: np.ndarray, log_laws: float) -> float:
+    """The KL radius of a law from counts (K,) of all its outcomes; `log_laws` is log(M / delta)."""
+    K, n, some = len(seen), float(seen.sum()), np.ascontiguousarray(seen[seen > 0], dtype=float)
+    psi = kernels.radii.psi_size(some, 0, len(some), n, K)
+    if K > FEW:
+        psi = kernels.radii.psi_mixed(psi, kernels.radii.psi_support(some, 0, len(some), n, K))
+    # If this is negative, no distribution satisfies the bound: the event has failed, and the law counts as unknown.
+    return float((log_laws + psi) / n * (1.0 + 1e-14)) if log_laws + psi >= 0.0 else kernels.radii.NOTHING_KNOWN
 
 
 def law_tv(seen: np.ndarray, c: float) -> float:
