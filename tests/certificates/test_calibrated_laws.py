@@ -91,9 +91,11 @@ def test_only_the_draws_that_count_are_used():
     [
         ({"quotas": {0: 10_001, 1: 10_000}}, "the law 0 has 10,000 counted draws, and its quota is 10,001: nothing is certified"),
         ({"quotas": {"left": 3}}, "quotas has the law 'left', but there is no such law: the laws are 0, 1"),
-        ({"quotas": 3}, "it has to be a mapping from laws to their numbers of draws"),
-        ({"quotas": np.full((31, 2), 10_000)}, "it has to be a mapping from laws to their numbers of draws"),
-        ({"quotas": {0: -1}}, "a quota is -1: it cannot be negative"),
+        ({"quotas": 3}, "it has to be a mapping from laws to numbers of draws"),
+        ({"quotas": np.full((31, 2), 10_000)}, "it has to be a mapping from laws to numbers of draws"),
+        ({"quotas": {0: -1}}, "quotas of the law 0 is -1: it cannot be negative"),
+        ({"design": LawQuotas, "attempt": 0}, "it has to be a Design"),
+        ({"design": {"laws": [-1, 3]}}, "a quota is -1: it cannot be negative"),
         ({"quotas": {0: 1.5}}, "1.5"),
         ({}, "the bounds 'calibrated' need quotas"),
         ({"design": LawQuotas((1, 2, 3))}, "there are 3 quotas of laws: the structure has 2 laws"),
@@ -133,3 +135,27 @@ def test_several_draws_of_a_transition():
     quotas = LawQuotas(tuple(shared.n.astype(int).tolist()))
     planned, tight = ar.certify(counts, bounds=CalibratedBound(quotas, attempt=0)), ar.certify(counts)
     assert planned.epsilon < 0.8 * tight.epsilon
+
+
+def test_the_first_draws_of_a_log():
+    """Of every law as many as its quota, in the order of episodes, steps and draws; the certificate uses just them."""
+    mdp, rng = plant_model(), np.random.default_rng(2)
+    setting = ar.Setting(n_states=64, n_actions=4, horizon=20, initial_state=0, structure=plant())
+    states, actions = mdp.play_each(rng.integers(0, 4, (200, 20, 64)), rng)
+    every = ar.Counts.from_episodes(states, actions, setting)
+    laws, levels = every.setting.structure.names, np.stack(np.unravel_index(states, (4, 4, 4)), axis=-1)
+    quotas = {((level,), bool(s)): 40 + 10 * level + 5 * s for level in range(4) for s in (0, 1)}
+    expected = {law: np.zeros(4, int) for law in quotas}
+    for s, a in zip(levels, actions, strict=True):
+        for h, i in np.ndindex(20, 3):
+            own = expected[(int(s[h, i]),), bool(a[h] == i + 1)]
+            own[s[h + 1, i]] += own.sum() < quotas[(int(s[h, i]),), bool(a[h] == i + 1)]
+    counts = ar.Counts.from_episodes(states, actions, setting, quotas=quotas)
+    by_name = {repr(law): seen.tolist() for law, seen in expected.items()}
+    assert counts.drawn.reshape(8, 4).tolist() == [by_name[name] for name in laws]
+    assert counts.transitions == every.transitions
+    planned = ar.certify(counts, bounds="calibrated", quotas=quotas)
+    assert planned.check(counts)
+    assert not planned.check(every)
+    with pytest.raises(ValueError, match="quotas are of laws of a structure, but none is declared"):
+        ar.Counts.from_episodes(states, actions, every.with_structure(None).setting, quotas=quotas)

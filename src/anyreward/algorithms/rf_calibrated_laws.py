@@ -32,6 +32,7 @@ from ..certificates.calibrated import CalibratedBound, attempt_delta
 from ..certificates.calibrated_laws import LawQuotas
 from ..certificates.certificate import Certificate, certificate_of
 from ..setting import Setting, positive, shown
+from ..shared_laws import draws_before
 from .explorer import Explorer, Policies, Request
 from .rf_calibrated import EAGER, LOOK, ROOM, SCOUTING, RFCalibrated
 from .rf_laws import RFLaws
@@ -173,24 +174,16 @@ class RFCalibratedLaws(Explorer):
         """Counts the draws of these episodes, in their order, as far as quotas are not full."""
         episode, code = self.counts.shared.revealed(states, actions)
         law = np.searchsorted(self._laws.tables.offset, code, side="right") - 1
-        order = np.argsort(law, kind="stable")
-        begin = np.searchsorted(law[order], np.arange(len(self._laws.sizes) + 1))
         after = 0  # episodes before this one were read
         while after < len(states) and not self.finished:
             missing = np.maximum(np.array(self.quotas_of(self._attempt).quotas) - self._filled, 0)
-            ends = after + 1  # the episode after the one that fills the last quota
-            parts = []
-            for g in np.flatnonzero(missing):
-                own = order[begin[g] : begin[g + 1]]
-                own = own[np.searchsorted(episode[own], after) :][: missing[g]]
-                parts.append(own)
-                ends = max(ends, int(episode[own[-1]]) + 1 if len(own) == missing[g] else len(states) + 1)
-            read = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-            self._drawn += np.bincount(code[read], minlength=len(self._drawn))
-            if ends > len(states):
+            rest = np.flatnonzero(episode >= after)
+            kept = rest[draws_before(law[rest]) < missing[law[rest]]]
+            self._drawn += np.bincount(code[kept], minlength=len(self._drawn))
+            if (np.bincount(law[kept], minlength=len(missing)) < missing).any():
                 break
+            after = int(episode[kept].max(initial=after)) + 1
             self._certify()
-            after = ends
 
     def _certify(self) -> None:
         """Computes the certificate of an attempt whose quotas are full, keeps it if it is the best, and goes on to the next."""
@@ -228,7 +221,7 @@ class RFCalibratedLaws(Explorer):
         if self._first is None:
             return "scouting"
         quota = np.array(self.quotas_of(self._attempt).quotas)
-        filled, missing = np.minimum(self._filled, quota).sum() / quota.sum(), int(np.count_nonzero(self._filled < quota))
+        filled, missing = np.minimum(self._filled, quota).sum() / max(1, quota.sum()), int(np.count_nonzero(self._filled < quota))
         return f"attempt {self._attempt}: {filled:.0%} filled, {missing:,} of {np.count_nonzero(quota):,} quotas to go"
 
     # --- Saving ---

@@ -14,7 +14,6 @@ simulated, as they are for rows of states and actions (`calibrated`): among so f
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ import numpy as np
 
 from .. import kernels
 from ..setting import Setting, shown, whole_number
-from ..shared_laws import LONGEST, SharedLaws
+from ..shared_laws import SharedLaws
 from .bounds import trajectory_error
 from .deviances import deviance_quantile
 from .law_radii import law_tv, pair_radii
@@ -56,14 +55,7 @@ class LawQuotas:
     @classmethod
     def of(cls, setting: Setting, quotas: Any) -> LawQuotas:
         """The quotas of a mapping from laws, as the structure calls them, to numbers."""
-        if not isinstance(quotas, Mapping):
-            raise ValueError(
-                f"quotas is {shown(quotas)}: with a structure it has to be a mapping from laws to their numbers of draws."
-            )
-        laws, wanted = structure_of(setting), [0] * len(structure_of(setting).sizes)
-        for law, many in quotas.items():
-            wanted[law_number(laws, law)] = many
-        return cls(tuple(wanted))
+        return cls(structure_of(setting).by_law(quotas))
 
     def check(self, setting: Setting) -> None:
         """Raises if these are not quotas of the laws of a setting that have to be estimated."""
@@ -123,14 +115,3 @@ def structure_of(setting: Setting) -> SharedLaws:
     if setting.structure is None:
         raise ValueError("these quotas are of laws of a structure, but none is declared: declare it, or give quotas of pairs.")
     return setting.structure
-
-
-def law_number(laws: SharedLaws, law: Hashable) -> int:
-    """The number of a law. Raises unless there is exactly one that is called so."""
-    called = shown(law)[:LONGEST]
-    found = [g for g, name in enumerate(laws.names) if name == called]
-    if len(found) != 1:
-        known = ", ".join(laws.names[:4]) + (", ..." if len(laws.names) > 4 else "")
-        why = "there is no such law" if not found else "several laws begin with this name"
-        raise ValueError(f"quotas has the law {called}, but {why}: the laws are {known}.")
-    return found[0]

@@ -33,7 +33,7 @@ import numpy as np
 
 from .. import kernels
 from ..setting import probability, shown, whole_number
-from ..shared_laws import MOST_EDGES
+from ..shared_laws import MOST_EDGES, draws_before
 from ..words import assumed, confidence_level, up
 from .betting import mean_interval
 from .deviances import deviance_quantile
@@ -201,10 +201,7 @@ class FactoredCounts:
         law = np.stack([model.keys[i][s[:, :-1, i], a] for i in range(m)], axis=-1).reshape(-1)
         x = s[:, 1:].reshape(-1)  # both in the order of episodes, steps and parts
         if self._quota is not None:
-            order = np.argsort(law, kind="stable")
-            before = np.empty_like(law)  # draws of the same law in these episodes that came before
-            before[order] = np.arange(len(law)) - np.searchsorted(law[order], law[order])
-            kept = before < (self._quota - self._drawn.sum(axis=1))[law]
+            kept = draws_before(law) < (self._quota - self._drawn.sum(axis=1))[law]
             law, x = law[kept], x[kept]
         np.add.at(self._drawn, (law, x), 1)
         for i, moves in enumerate(self.moves):

@@ -14,10 +14,11 @@ import numpy as np
 from .. import kernels
 from .._checks import checked_array
 from ..setting import Setting, as_list, listed, nearest, shown, whole_number
+from ..shared_laws import draws_before
 from .evidence import check_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -291,7 +292,9 @@ class Counts:
         return known
 
     @classmethod
-    def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
+    def from_episodes(
+        cls, states: ArrayLike, actions: ArrayLike, setting: Setting, quotas: Mapping[Hashable, int] | None = None
+    ) -> Counts:
         """Counts of whole episodes.
 
         Parameters
@@ -301,6 +304,9 @@ class Counts:
         actions : array_like of int, (B, H) or (H,)
             The actions of each episode.
         setting : Setting
+        quotas : mapping from laws to int, optional
+            For calibrated certificates over the laws of a structure: how many draws of each law count, its first ones. They have
+            to be fixed before these episodes.
 
         Returns
         -------
@@ -320,6 +326,14 @@ class Counts:
             columns = h, states[:, :-1], actions, states[:, 1:], np.ones_like(actions)
             check_stationary(np.stack([column.reshape(-1) for column in columns], axis=1), setting)
         counts.add_episodes(states, actions)
+        if quotas is not None:
+            if setting.structure is None:
+                raise ValueError("quotas are of laws of a structure, but none is declared: leave them out.")
+            quota = np.array(setting.structure.by_law(quotas))
+            _, code = counts.shared.revealed(states, actions)
+            law = np.searchsorted(counts.shared.tables.offset, code, side="right") - 1
+            kept = draws_before(law) < quota[law]
+            counts.drawn = np.bincount(code[kept], minlength=len(counts.shared.told))
         return counts
 
     @classmethod
