@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.certificates.decoupled import error, smallest_error
 from anyreward.certificates.deviances import deviance_quantile
-from anyreward.certificates.factored import Factored, _search, error
+from anyreward.certificates.factored import Factored
 from anyreward.certificates.law_radii import law_radius, law_tv
 
 from ..helpers.structures import RUN, SERVICE, plant_model
@@ -42,7 +43,7 @@ def test_golden_value():
     tau = np.array([law_tv(row, x) for row, x in zip(N, c, strict=True)])
     q, lam = N / N.sum(axis=1, keepdims=True), 0.05 * np.sqrt(np.arange(20))
     assert error(model._kinds, q, c, tau, lam, np.zeros(20))[0] == pytest.approx(1.817658, abs=1e-6)
-    assert _search(model._kinds, q, c, tau, 20) < 1.49  # with the best multipliers, 0.1486 H is 1.486
+    assert smallest_error(model._kinds, q, c, tau, 20) < 1.49  # with the best multipliers, 0.1486 H is 1.486
 
 
 def random_problem(seed):
@@ -93,7 +94,7 @@ def test_it_is_never_below_the_bound_on_joint_states():
     assert below >= 6
 
 
-def test_the_derivatives_and_the_search():
+def test_the_derivatives_and_thesmallest_error():
     """Derivatives by finite differences; and the search ends below every multiplier that it starts from."""
     model, q, c, tau, lam, nu = random_problem(3)
     value, charged, demand = error(model._kinds, q, c, tau, lam, nu)
@@ -107,7 +108,7 @@ def test_the_derivatives_and_the_search():
         moved = lam + 1e-7 * (np.arange(5) == j)
         slope = 0.5 - charged[:j].sum() * each[j - 1]
         assert error(model._kinds, q, c, tau, moved, nu)[0] - value == pytest.approx(1e-7 * slope, abs=1e-11)
-    assert _search(model._kinds, q, c, tau, 5) <= min(value, 4.0)
+    assert smallest_error(model._kinds, q, c, tau, 5) <= min(value, 4.0)
 
 
 def test_counting_against_plain_loops():

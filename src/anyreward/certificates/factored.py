@@ -11,14 +11,7 @@ value and on the action, there are few laws, and every episode has a draw of one
 
 **What it guarantees** (`docs/theory.md`, 15). With probability at least 1 - delta, for every policy of the joint state and every
 reward r_h(s, a) in [0, 1] of the joint state at once, the value in the model in which every law is the empirical one is within
-Phi = epsilon / 2 of the true value. With b_i(a) >= 0 such that sum_i b_i(a) <= 1, and multipliers lambda_j > 0, nu_h >= 0,
-
-    U^i_h(s) = max_a [ min(w_h, min(kappa_h c_g, w_h tau_g) + sum_x q_g(x) U^i_{h+1}(x)) - nu_h b_i(a) ],    g = g_i(s, a),
-    Phi      = sum_j lambda_j / 2 + sum_h nu_h + sum_i U^i_0(start of part i)
-
-(steps from 0, w_h = H - 1 - h, kappa_h = sum_{j > h} 1 / (4 lambda_j)): one small backward pass for each part. Without nu each
-part would be charged for the action that is worst for it. b_i(a) is 1 where action a is unusual for part i alone: only one
-machine at a time is serviced, and nu_h is the price of that.
+Phi = epsilon / 2 of the true value. `decoupled` computes Phi.
 """
 
 from __future__ import annotations
@@ -36,12 +29,11 @@ from ..setting import probability, shown, whole_number
 from ..shared_laws import MOST_EDGES, draws_before
 from ..words import assumed, confidence_level, up
 from .betting import mean_interval
+from .decoupled import Kind, smallest_error
 from .deviances import deviance_quantile
 from .law_radii import law_radius, law_tv
 
 FALSE_ALARM = 1e-6  # the probability of ever withdrawing a declaration that is true
-SCALES, PRICES = 20, (0.0, 0.03, 0.1, 0.3)  # of multipliers that are tried first; prices in shares of the largest error
-STEPS = 300  # from the best of them
 
 
 class Factored:
@@ -98,7 +90,7 @@ class Factored:
                         )
         self._kinds = self._grouped()
 
-    def _grouped(self) -> list[_Kind]:
+    def _grouped(self) -> list[Kind]:
         """The parts that need a backward pass of their own; parts that are alike in all respects need one together."""
         usual = []  # the column of laws that most actions have
         for keys in self.keys:
@@ -112,7 +104,7 @@ class Factored:
             alike = (self.start[i], tuple(choices))
             many[alike] = many.get(alike, 0) + 1
         return [
-            _Kind(n, start, np.array([column for column, _ in choices]).T, np.array([b for _, b in choices]))
+            Kind(n, start, np.array([column for column, _ in choices]).T, np.array([b for _, b in choices]))
             for (start, choices), n in many.items()
         ]
 
@@ -127,15 +119,6 @@ class Factored:
             stays unknown.
         """
         return FactoredCounts(self, quotas)
-
-
-class _Kind(NamedTuple):
-    """Parts that are alike."""
-
-    many: int
-    start: int
-    keys: np.ndarray  # (values, choices): the law of each value, for each choice that actions make for such a part
-    share: np.ndarray  # (choices,): b
 
 
 class FactoredCounts:
@@ -242,7 +225,7 @@ class FactoredCounts:
         refuted = self.log_evidence >= -log(FALSE_ALARM)
         bound = float(model.horizon - 1)
         if self.full and not refuted:
-            bound = _search(model._kinds, q, *self._radii(delta), model.horizon)
+            bound = smallest_error(model._kinds, q, *self._radii(delta), model.horizon)
         return FactoredCertificate(2.0 * bound, delta, model, self.episodes, self._quota is not None, refuted, q)
 
     def _radii(self, delta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -385,63 +368,3 @@ def _whole(values: Any, name: str) -> np.ndarray:
     if array.dtype.kind not in "iu":
         raise ValueError(f"{name} are {array.dtype}: they have to be whole numbers.")
     return array.astype(np.int64)
-
-
-def _search(kinds: list[_Kind], q: np.ndarray, c: np.ndarray, tau: np.ndarray, H: int) -> float:
-    """The smallest Phi that was found. Every lambda and nu gives a valid one.
-
-    Starts on a grid and goes down along subgradients: lambda towards lambda_j^2 = (KL charges before j) / 2, the price nu_h as
-    long as more is bought at step h than there is.
-    """
-    w = np.arange(H - 1, -1, -1.0)
-    if H == 1:
-        return 0.0
-    best, root = inf, np.sqrt(np.arange(H) / (H - 1))
-    for price in PRICES:
-        for i in range(SCALES):
-            trial = 2.0 * 0.5**i * root, price * w[0] * w / w.sum()
-            value, *_ = error(kinds, q, c, tau, *trial)
-            if value < best:
-                best, (lam, nu) = value, trial
-    for k in range(STEPS):
-        value, charged, demand = error(kinds, q, c, tau, lam, nu)
-        best = min(best, value)
-        before = np.concatenate([[0.0], np.cumsum(charged)[:-1]])
-        lam = np.where(lam > 0.0, np.maximum(1e-12, lam**0.9 * np.maximum(0.5 * before, 1e-24) ** 0.05), 0.0)
-        nu = np.maximum(0.0, nu - 0.3 * min(best, w[0]) / (H * np.sqrt(k + 1.0)) * demand)
-    return float(min(w[0], best))
-
-
-def error(
-    kinds: list[_Kind], q: np.ndarray, c: np.ndarray, tau: np.ndarray, lam: np.ndarray, nu: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Phi for given multipliers, (H,) each, rounded up; the KL charges of each step, and 1 minus what is bought there."""
-    H = len(lam)
-    w = np.arange(H - 1, -1, -1.0)
-    each = np.divide(0.25, lam, out=np.zeros(H), where=lam > 0.0)
-    kappa = np.append(np.cumsum(each[::-1])[::-1][1:], 0.0)
-    total, charged, demand = float(lam.sum() / 2 + nu[: H - 1].sum()), np.zeros(H), np.ones(H)
-    demand[H - 1] = 0.0
-    for many, start, keys, share in kinds:
-        K, U, chosen = len(keys), np.zeros(len(keys)), []
-        for h in range(H - 2, -1, -1):
-            paid, by_kl = np.minimum(kappa[h] * c, w[h] * tau), kappa[h] * c <= w[h] * tau
-            Q = (paid + q[:, :K] @ U)[keys]
-            stop = w[h] <= Q
-            Q = np.where(stop, w[h], Q) - nu[h] * share
-            best = Q.argmax(axis=1)
-            U = Q.max(axis=1)
-            law = keys[np.arange(K), best]
-            chosen.append((law, share[best], stop[np.arange(K), best], by_kl[law]))
-        total += many * float(U[start])
-        mass = np.zeros(K)
-        mass[start] = many
-        for h, (law, b, stop, by_kl) in enumerate(reversed(chosen)):
-            demand[h] -= mass @ b
-            mass = np.where(stop, 0.0, mass)
-            charged[h] += mass @ np.where(by_kl, c[law], 0.0)
-            mass = mass @ q[law, :K]
-    # A pass has fewer than H (K + 8) roundings, of numbers below w_0 + sum nu.
-    parts = sum(kind.many for kind in kinds)
-    rounding = 2.0**-50 * H * (q.shape[1] + 8) * (parts * (w[0] + nu.sum()) + lam.sum())
-    return total + rounding, charged, demand
