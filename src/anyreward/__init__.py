@@ -28,6 +28,7 @@ from .atlas.automata import Automaton
 from .atlas.format import load
 from .atlas.plan import Interval, Plan
 from .certificates.certificate import Certificate, certify
+from .certificates.factored import Factored
 from .data.counts import Counts
 from .data.tabular import TabularMDP
 from .exploring.audit import Audit, audit
@@ -53,6 +54,7 @@ __all__ = [
     "Counts",
     "EnvironmentFailure",
     "Explorer",
+    "Factored",
     "Gymnasium",
     "Interval",
     "Plan",

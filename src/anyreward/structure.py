@@ -32,9 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .shared_laws import MOST_DRAWS, MOST_EDGES, SharedLaws, distribution, packed, shown
-
-LONGEST = 60  # characters of a law's name that are kept
+from .shared_laws import LONGEST, MOST_DRAWS, MOST_EDGES, SharedLaws, distribution, packed, shown
 
 
 class Structure:

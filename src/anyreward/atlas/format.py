@@ -64,6 +64,8 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         about["numbering"] = atlas.numbering.to_dict()
     if len(atlas.counts.taken):
         arrays["taken"] = atlas.counts.taken
+    if atlas.counts.drawn is not None:
+        arrays["drawn"] = atlas.counts.drawn
     if atlas.reward is not None:
         arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
     for i, one in enumerate(atlas.rewards):
@@ -118,6 +120,9 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         counts.selected = isinstance(certificate.bound, CalibratedBound) and len(certificate.bound.restarts) > 0
         if "taken" in arrays:
             counts.taken = checked_taken(arrays["taken"], counts)
+        if "drawn" in arrays and setting.structure is not None:
+            counts.drawn = arrays["drawn"]
+            counts.shared  # noqa: B018  # raises if these are not draws of its laws
         if about["format"] < FORMAT:
             certificate = replace(certificate, assumed=counts.declared)  # earlier versions did not print declarations
         history = tuple((int(t), float(e)) for t, e in about["history"])

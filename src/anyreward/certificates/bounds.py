@@ -24,7 +24,7 @@ from .. import kernels
 from ..data.counts import Counts
 from ..setting import Setting, boolean, nearest, probability, shown, whole_number
 from .error_index import ErrorIndex
-from .law_radii import shared_laws, shared_radii
+from .law_radii import law_radii, pair_radii, shared_laws
 from .thresholds import paper_beta, paper_rule
 
 THRESHOLDS = ("paper", "support")
@@ -184,26 +184,11 @@ class TightBound:
 
     def details(self, counts: Counts, delta: float) -> TightBoundDetails:
         """The error bound together with the radii and multipliers that it was computed from."""
-        setting, table = counts.setting, counts.model_table
+        setting = counts.setting
         radii, tv = self.radii(counts, delta)
         on_radii = self.radii_delta(setting, delta)
-        w, w_start = weights(setting)
-        value, multipliers, u = kernels.trajectory.search(
-            table,
-            setting.n_actions,
-            radii,
-            tv,
-            w,
-            w_start,
-            setting.discount ** np.arange(setting.horizon),
-            setting.arrival_rewards,
-            setting.planes,
-            *(SEARCH if self.trajectory else (0, 0)),
-            log(max(1, relevant_laws(setting)) / on_radii),
-            -log(delta - on_radii) if on_radii < delta else 0.0,
-        )
-        value = rounded_up(float(value) + error_of_first_reward(counts), counts)
-        return TightBoundDetails(value, radii, tv, multipliers, u)
+        joint = log(max(1, relevant_laws(setting)) / on_radii), -log(delta - on_radii) if on_radii < delta else 0.0
+        return TightBoundDetails(*trajectory_error(counts, radii, tv, SEARCH if self.trajectory else (0, 0), joint))
 
     def radii_delta(self, setting: Setting, delta: float) -> float:
         """The part of delta that is spent on the radii of single rows; the rest is spent on the joint bound."""
@@ -259,9 +244,8 @@ class TightBound:
         S, A = setting.n_outcomes, setting.n_actions
         self.check(counts)
         if setting.structure is not None:
-            return shared_radii(
-                counts, log(max(1, relevant_laws(setting, last_step)) / probability(delta, "delta")), self.exact_tv
-            )
+            log_laws = log(max(1, relevant_laws(setting, last_step)) / probability(delta, "delta"))
+            return pair_radii(counts, law_radii(counts, log_laws, self.exact_tv), log_laws)
         radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
         laws = relevant_laws(setting, last_step)
         if laws:
@@ -271,6 +255,42 @@ class TightBound:
                 np.zeros(1 << kernels.radii.ENUMERATED), radii, tv,
             )  # fmt: skip
         return radii, tv
+
+
+def trajectory_error(
+    counts: Counts,
+    radii: np.ndarray,
+    tv: np.ndarray,
+    search: tuple[int, int] = SEARCH,
+    joint: tuple[float, float] = (0.0, 0.0),
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
+    """The fields of `TightBoundDetails` for given radii of the rows of `Counts.model_table`, on the event on which these hold.
+
+    Parameters
+    ----------
+    counts : Counts
+    radii, tv : ndarray
+    search : (int, int)
+        See `SEARCH`.
+    joint : (float, float)
+        log(M / delta) of the radii, and log(1 / delta_1) of the joint bound; 0 without one.
+    """
+    setting = counts.setting
+    w, w_start = weights(setting)
+    value, multipliers, u = kernels.trajectory.search(
+        counts.model_table,
+        setting.n_actions,
+        radii,
+        tv,
+        w,
+        w_start,
+        setting.discount ** np.arange(setting.horizon),
+        setting.arrival_rewards,
+        setting.planes,
+        *search,
+        *joint,
+    )
+    return rounded_up(float(value) + error_of_first_reward(counts), counts), radii, tv, multipliers, u
 
 
 @dataclass(frozen=True)

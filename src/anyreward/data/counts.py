@@ -14,10 +14,11 @@ import numpy as np
 from .. import kernels
 from .._checks import checked_array
 from ..setting import Setting, as_list, listed, nearest, shown, whole_number
+from ..shared_laws import draws_before
 from .evidence import check_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -73,6 +74,10 @@ class Counts:
     taken : ndarray of int64, (M, 4)
         Actions that were taken although it is not known where they led, as rows h, s, a, times (h = 0 if stationary), from a log.
         They are part of what was done (`Atlas.behaviour`), and of nothing else.
+    drawn : ndarray or None, (outcomes of all laws,)
+        With a structure: how often each outcome counts for its law, if not all draws count. Calibrated certificates count the
+        first draws of every law, as many as were fixed beforehand. It is set once, by those who know the order of the draws;
+        further episodes do not change it, and sums and other structures do not have it.
     source : dict
         Where these counts come from, if it is known; an `Atlas` takes it over.
     table : kernels.table.Table
@@ -89,6 +94,7 @@ class Counts:
         self.numbering: Numbering | None = None
         self.paid: ObservedRewards | None = None
         self.taken = np.zeros((0, 4), np.int64)
+        self.drawn: np.ndarray | None = None
         self.selected = False  # samples were left out for what they showed: only a certificate that allows for that is valid
         self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
@@ -286,7 +292,9 @@ class Counts:
         return known
 
     @classmethod
-    def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
+    def from_episodes(
+        cls, states: ArrayLike, actions: ArrayLike, setting: Setting, quotas: Mapping[Hashable, int] | None = None
+    ) -> Counts:
         """Counts of whole episodes.
 
         Parameters
@@ -296,6 +304,9 @@ class Counts:
         actions : array_like of int, (B, H) or (H,)
             The actions of each episode.
         setting : Setting
+        quotas : mapping from laws to int, optional
+            For calibrated certificates over the laws of a structure: how many draws of each law count, its first ones. They have
+            to be fixed before these episodes.
 
         Returns
         -------
@@ -315,6 +326,14 @@ class Counts:
             columns = h, states[:, :-1], actions, states[:, 1:], np.ones_like(actions)
             check_stationary(np.stack([column.reshape(-1) for column in columns], axis=1), setting)
         counts.add_episodes(states, actions)
+        if quotas is not None:
+            if setting.structure is None:
+                raise ValueError("quotas are of laws of a structure, but none is declared: leave them out.")
+            quota = np.array(setting.structure.by_law(quotas))
+            _, code = counts.shared.revealed(states, actions)
+            law = np.searchsorted(counts.shared.tables.offset, code, side="right") - 1
+            kept = draws_before(law) < quota[law]
+            counts.drawn = np.bincount(code[kept], minlength=len(counts.shared.told))
         return counts
 
     @classmethod
@@ -669,7 +688,7 @@ class Counts:
         """The counts of the laws of a declared structure. Raises if a transition is impossible under it."""
         from .shared import Shared
 
-        now = (*self.revision, self.transitions)
+        now = (*self.revision, self.transitions, None if self.drawn is None else self.drawn.tobytes())
         if self._shared is None or self._shared[0] != now:
             self._shared = now, Shared(self)
         return self._shared[1]
@@ -739,6 +758,8 @@ class Counts:
         if len(self.table.known):
             marked = np.flatnonzero(self.table.known != self._blank)
             sha.update(marked.astype("<i8").tobytes() + bytes(self.table.known[marked]))
+        if self.drawn is not None:
+            sha.update(b"drawn" + self.drawn.astype("<i8").tobytes())
         return sha.hexdigest()
 
     def _fresh_marks(self) -> np.ndarray:
@@ -856,7 +877,7 @@ class Counts:
             self._changes,
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
-        twin.selected, twin._shared = self.selected, None
+        twin.drawn, twin.selected, twin._shared = self.drawn, self.selected, None
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -876,7 +897,7 @@ class Counts:
         total.paid, total.source = None if self.paid is None or other.paid is None else self.paid + other.paid, {}
         total.taken = np.concatenate([self.taken, other.taken])
         total.numbering = self.numbering or other.numbering
-        total.selected = self.selected or other.selected
+        total.drawn, total.selected = None, self.selected or other.selected
         total._share_marks(other)
         total.runs += other.runs
         if total._pool is not None:

@@ -319,8 +319,9 @@ def declared(structure: Any, env: TabularMDP | Gymnasium, stationary: bool, boun
         raise ValueError(f"structure is {shown(structure)}: it has to be a Structure, or 'own'.")
     if stationary and structure.step_dependent:
         raise ValueError("structure has laws that depend on the step, but stationary is True: leave one of them out.")
-    if not (bounds == "tight" or isinstance(bounds, TightBound)):
-        raise ValueError(f"the bounds {shown(bounds)} do not know of a structure: use the bounds 'tight'.")
+    named = isinstance(bounds, str) and bounds in ("tight", CalibratedBound.name)
+    if not (named or isinstance(bounds, TightBound)):
+        raise ValueError(f"the bounds {shown(bounds)} do not know of a structure: use 'tight' or 'calibrated'.")
     return structure
 
 
