@@ -27,7 +27,7 @@ torture: .venv/installed
 
 newest:
 	$(PYTHON) -m venv --clear .venv-newest
-	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[dask,minari,umb,dev]'
+	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[dask,minari,notebook,studio,umb,dev]'
 	.venv-newest/bin/python -m pytest -n auto
 
 COMPILE := .venv-pins/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,19 @@ main.anyreward h2 { font-size: 1.1rem; margin: 2rem 0 .2rem }
 main.anyreward .lead { font-size: 1.05rem } main.anyreward .bar { height: 1.6rem; margin-top: 1.2rem }
 @media print { :root { color-scheme: light } main.anyreward { max-width: none; padding: 0; font-size: 11pt } }
 """
+
+
+def rendered(name: str, **values: Any) -> str:
+    """A page from a template of the folder `templates`. Every value is escaped unless it is `Markup`."""
+    return _templates().get_template(name).render(**values)
+
+
+@cache
+def _templates() -> Any:
+    """The templates, in which every value is escaped and a missing one is an error."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(loader=PackageLoader("anyreward"), autoescape=True, undefined=StrictUndefined)
 
 
 class Html(str):
