@@ -155,7 +155,7 @@ def application(desk: Desk, hosts: Iterable[str], token: str) -> Guard:
         except Refused as no:
             return JSONResponse({"error": no.sentence}, no.status)
         except Superseded:
-            return JSONResponse({"superseded": True}, 409)
+            return JSONResponse({"superseded": True})
         except ClientDisconnect:
             return Response(status_code=499)
         except ValueError as problem:

@@ -50,7 +50,8 @@ export function stateCard(found, step, choose) {
   const shown = step === null ? found.steps[0] : found.steps[step];
   const leads = found.edges.filter((edge) => edge.from === found.state);
   return [
-    h("p", { class: "name" }, found.name, h("span", { class: "soft" }, ` · state ${found.state}, step ${step ?? 0}`)),
+    h("p", { class: "name" }, found.name === String(found.state) ? `state ${found.state}` : found.name,
+      h("span", { class: "soft" }, found.name === String(found.state) ? ` · step ${step ?? 0}` : ` · state ${found.state}, step ${step ?? 0}`)),
     h("dl", {},
       h("dt", {}, "does"), h("dd", {}, shown.action, h("span", { class: "soft" }, `, seen ${many(shown.seen)}×`)),
       h("dt", {}, "worth"), h("dd", {}, `${said(shown.value)}, from ${said(shown.lower)} to ${said(shown.upper)} from here on`),

@@ -201,7 +201,7 @@ class App {
     this.pick = several ? choice("atlas", this.hello.atlases.map((name) => [name, name]), this.hello.atlas, (name) => this.turnTo(name)) : null;
     const about = [h("span", {}, p.problem), h("span", { title: c.text }, c.says_nothing ? "nothing is certified for every reward yet" : `ε = ${c.epsilon_text} for every reward, with probability ${c.sure}`), h("span", {}, `${many(c.episodes)} episodes`)];
     put(this.root,
-      h("header", {}, h("div", { class: "title" }, h("h1", {}, "Reward studio"), this.pick ?? h("span", { class: "env" }, p.env)), h("p", { class: "about" }, about), theme),
+      h("header", {}, h("div", { class: "title" }, h("h1", {}, "Reward studio"), this.pick, h("span", { class: "env" }, this.hello.atlas === "atlas" || this.pick ? p.env : this.hello.atlas)), h("p", { class: "about" }, about), theme),
       h("main", {},
         this.still ? null : h("div", { class: "left" }, this.terms.node),
         h("div", { class: "middle" },
@@ -210,14 +210,14 @@ class App {
               choice("shade by", Object.entries(HEATS).filter(([key]) => !this.still || ["time", "data", ...(this.model.kept.explain ? ["why"] : [])].includes(key)), this.heat, (v) => { this.heat = v; this.needsHeat() ? this.plan() : this.redraw(); }),
               h("div", { class: "zoom", role: "group", "aria-label": "zoom" },
                 h("button", { "aria-label": "zoom out", onclick: () => this.scene.scale(1 / 1.3) }, "−"), h("button", { "aria-label": "fit", onclick: () => this.scene.fit() }, "⤢"), h("button", { "aria-label": "zoom in", onclick: () => this.scene.scale(1.3) }, "+"),
-                this.still ? null : (this.hand = h("button", { "aria-pressed": "false", "aria-label": "move the picture", title: "Move instead of painting", onclick: () => { this.scene.move = !this.scene.move; this.hand.setAttribute("aria-pressed", String(this.scene.move)); } }, "✋")))),
+                this.still ? null : (this.hand = h("button", { "aria-pressed": "false", "aria-label": "move the picture", title: "Move instead of painting", onclick: () => { this.scene.move = !this.scene.move; this.hand.setAttribute("aria-pressed", String(this.scene.move)); } }, "Move")))),
             h("p", { id: "canvas-help", class: "unseen" }, this.still ? "Arrow keys move to other states, which are read out. Plus and minus zoom." : "Arrow keys move to other states, which are read out. Space paints with the brush. Plus and minus zoom, zero fits. The table has the same in text."),
             this.frames.canvas, this.frames.second, this.frames.other, this.hint,
             h("div", { class: "row steps" }, h("button", { "aria-pressed": "true", onclick: () => this.toStep(-1) }, "All steps"), this.slider, this.stepText,
               this.still ? null : (this.playButton = h("button", { onclick: () => this.play() }, "▶ Play an episode")))),
           this.goBack),
         h("div", { class: "right" },
-          h("section", { class: "card", "aria-labelledby": "worth-title" }, h("div", { class: "head" }, h("h2", { id: "worth-title" }, "What the plan is worth"), labelled("cautious", careful, { class: "check", title: "The plan whose guaranteed value is largest" })), this.worthBox, this.status),
+          h("section", { class: "card first", "aria-labelledby": "worth-title" }, h("div", { class: "head" }, h("h2", { id: "worth-title" }, "What the plan is worth"), labelled("cautious", careful, { class: "check", title: "The plan whose guaranteed value is largest" })), this.worthBox, this.status),
           h("section", { class: "card", "aria-labelledby": "why-title" }, h("h2", { id: "why-title" }, "What makes the interval wide"), this.why),
           this.still ? null : h("section", { class: "card", "aria-labelledby": "state-title" }, h("h2", { id: "state-title" }, "This state"), this.about),
           this.still ? null : [
@@ -226,7 +226,7 @@ class App {
             panel("Explore", explorePanel(this)), panel("Take it with you", filesPanel(this))])),
       this.live);
     this.root.onkeydown = (e) => this.key(e);
-    this.canvasShown = null;
+    this.hovered(null);
     this.toView(this.view);
     this.toStep(this.step ?? -1);
     matchMedia("(prefers-color-scheme: dark)").onchange = () => { this.look = null; this.redraw(); };
@@ -258,6 +258,7 @@ class App {
     this.frames.other.hidden = canvas;
     if (canvas) {
       const layout = layoutOf(view, p, this.axes);
+      for (const frame of [this.frames.canvas, this.frames.second]) frame.classList.toggle("low", layout.height <= 2);
       this.scene.show(layout);
       this.second.show(layout);
     } else if (view === "table") put(this.frames.other, this.table.node);
@@ -292,7 +293,7 @@ class App {
   }
 
   hovered(s, byKey = false) {
-    if (s === null) { put(this.hint); return; }
+    if (s === null) { put(this.hint, "Blue: the shade that is chosen. Gold and pink: what is paid. Faint: the plan never gets there."); return; }
     const { words } = this.actionAt(s, this.step), pays = this.rewardAt(s, this.step) || 0;
     const text = `${this.nameOf(s)}: ${words}; pays ${said(pays)}; ${percent(this.timeAt(s, this.step))} of the time; seen ${many(this.picture.visited[s])} times`;
     put(this.hint, text);

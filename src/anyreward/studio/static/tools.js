@@ -89,7 +89,7 @@ export function fresh(prefix) {
 
 // A labelled control.
 export function labelled(text, control, props = {}) {
-  return h("label", { class: "field", ...props }, h("span", {}, text), control);
+  return h("label", { ...props, class: `field ${props.class ?? ""}` }, h("span", {}, text), control);
 }
 
 export function choice(name, options, value, onchange) {
