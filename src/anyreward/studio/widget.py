@@ -14,9 +14,11 @@ from .exporting import script, style
 class StudioWidget(anywidget.AnyWidget):
     """A cell of a notebook that shows the page."""
 
+    _esm, _css = script(), style()
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        super().__init__(_esm=script(), _css=style())
+        super().__init__()
         self.on_msg(self._asked)
 
     def _asked(self, _: Any, message: Any, buffers: Any) -> None:

@@ -41,6 +41,7 @@ class App {
     this.still = Boolean(model.still);
     this.root = h("div", { class: "ars" }, h("p", { class: "soft waiting", role: "status" }, "The studio is being opened …"));
     el.append(this.root);
+    this.root.app = this; // for those who want to look behind it
     this.tab = Math.random().toString(36).slice(2);
     this.turn = this.open = 0;
     this.step = null; // null: all steps
