@@ -9,7 +9,10 @@ import pytest
 
 import anyreward
 
-HEAVY = ("numba", "llvmlite", "pyarrow", "matplotlib", "rich", "typer", "scipy", "gymnasium", "pandas")
+HEAVY = (
+    "numba", "llvmlite", "pyarrow", "matplotlib", "rich", "typer", "scipy", "gymnasium", "pandas", "jinja2", "starlette", "uvicorn",
+    "anywidget",
+)  # fmt: skip
 
 
 def run(code):
@@ -64,7 +67,7 @@ def test_names_that_are_promised():
 
 ROOMS = (
     "setting shared_laws structure words _files _checks executors", "outline plots pages", "kernels", "data rewards",
-    "planning envs", "playing", "certificates theory", "atlas", "algorithms", "environments", "exploring", "testing experiments",
+    "planning envs", "playing", "certificates theory", "atlas", "algorithms", "environments", "exploring", "studio testing experiments",
     "cli __main__",
 )  # fmt: skip
 

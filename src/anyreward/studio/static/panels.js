@@ -193,9 +193,9 @@ export function filesPanel(app) {
     const found = await app.ask("export", { reward: app.reward.asked(), cautious: app.cautious, what, as, view: app.viewNow() }, out);
     if (found) { save(found.name, found.type, bytesOf(found.content)); put(out, h("p", { class: "soft" }, `${found.name} is with your downloads.`)); }
   };
-  const three = (what) => h("div", { class: "row" }, h("span", { class: "grow" }, `The ${what}`), ["csv", "json", "npz"].map((as) => h("button", { "aria-label": `${what} as ${as}`, onclick: () => get(what, as) }, as.toUpperCase())));
+  const three = (what) => h("div", { class: "row" }, h("span", { class: "grow" }, `The ${what}`), ["csv", "json", "npz"].map((as) => h("button", { "aria-label": `${what} as ${as.toUpperCase()}`, onclick: () => get(what, as) }, as.toUpperCase())));
   return [three("policy"), three("reward"),
-    h("div", { class: "row" }, h("span", { class: "grow" }, "This picture as a page that needs no server"), h("button", { "aria-label": "picture as a page", onclick: () => get("page", "html") }, "HTML")),
+    h("div", { class: "row" }, h("span", { class: "grow" }, "This picture as a page that needs no server"), h("button", { "aria-label": "picture as a page, HTML", onclick: () => get("page", "html") }, "HTML")),
     app.model.address ? h("div", { class: "row" }, h("span", { class: "grow" }, "A link that carries this reward"), h("button", { onclick: async () => {
       await app.remember();
       await navigator.clipboard.writeText(app.model.address.link()).then(() => put(out, h("p", { class: "soft" }, "The link is in your clipboard.")), () => put(out, h("p", {}, app.model.address.link())));

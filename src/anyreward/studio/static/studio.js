@@ -43,7 +43,7 @@ class App {
     el.append(this.root);
     this.root.app = this; // for those who want to look behind it
     this.tab = Math.random().toString(36).slice(2);
-    this.turn = this.open = 0;
+    this.turn = this.open = this.era = 0;
     this.step = null; // null: all steps
     this.heat = "time";
     this.cautious = false;
@@ -55,11 +55,14 @@ class App {
 
   // Asks a question; an error becomes a sentence in `out`.
   async ask(name, asked, out = null) {
+    const { era } = this;
     try {
       const answer = await this.model.ask(name, { atlas: this.hello?.atlas, tab: this.tab, turn: (this.turn += 1), ...asked });
-      if (out && !answer.superseded) put(out);
-      return answer.superseded ? null : answer;
+      if (answer.superseded || era !== this.era) return null; // or it is about another atlas than what is shown now
+      if (out) put(out);
+      return answer;
     } catch (problem) {
+      if (era !== this.era) return null;
       if (out) put(out, h("p", { class: "error", role: "alert" }, problem.message));
       else throw problem;
       return null;
@@ -502,7 +505,13 @@ class App {
   // Other atlases, and one that is being explored.
 
   async turnTo(name) {
-    this.meet(await this.model.ask("hello", { atlas: name }));
+    const hello = await this.model.ask("hello", { atlas: name });
+    this.era += 1;
+    clearTimeout(this.later);
+    clearTimeout(this.asking);
+    clearInterval(this.playing);
+    this.playing = null;
+    this.meet(hello);
     this.reward = new Reward(() => this.changed());
     Object.assign(this, { shown: null, chosen: null, found: null, other: null, otherShown: null, differ: null, step: null, way: null, axes: [0, 1] });
     this.brush = { value: 1, size: 1, fill: false, actions: null, steps: null };

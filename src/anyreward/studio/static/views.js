@@ -64,7 +64,7 @@ export function graph(found, app) {
   const node = (each, x, y, anchor) => {
     const reward = each.ends ? 0 : (app.rewardAt(each.state, app.step) ?? 0);
     const go = () => !each.ends && app.choose(each.state);
-    return svg("g", { class: `node ${reward > 0 ? "plus" : reward < 0 ? "minus" : ""}`, tabindex: each.ends ? null : "0", role: each.ends ? null : "button", "aria-label": `${found.names[each.state]}: ${each.actions?.join(", ") ?? ""}`,
+    return svg("g", { class: `node ${reward > 0 ? "plus" : reward < 0 ? "minus" : ""}`, tabindex: each.ends ? null : "0", role: each.ends ? null : "button",
       onclick: go, onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); go(); } } },
       svg("circle", { cx: x, cy: y, r: each.state === s && !each.ends ? 15 : 8 }),
       svg("text", { x: x + { start: 15, end: -15, middle: 0 }[anchor], y: y - (anchor === "middle" ? 24 : 1), "text-anchor": anchor }, shortened(found.names[each.state], 26)),
