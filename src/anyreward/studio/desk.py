@@ -29,6 +29,7 @@ from .live import Live
 KEPT = 12  # plans
 OUTDATED = 200  # tabs whose newest question is remembered
 MOST_POINTS = 21  # of a trade-off
+SELDOM = 1e-3  # the probability of getting somewhere from which on a difference of plans is drawn
 
 
 class Superseded(Exception):
@@ -189,7 +190,7 @@ class Desk:
             "plans": [drawing.worth(plan) for plan in plans],
             "other": drawing.plan_picture(plans[1]),
             "crossed": crossed,  # the first plan under the second reward, and the second under the first
-            "differ": drawing.packed(differ & (either > 0), "u1"),
+            "differ": drawing.packed(differ & (either >= SELDOM), "u1"),
             "time": time / len(differ),  # the share of the time at which they do something else
         }
 

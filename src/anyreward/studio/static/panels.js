@@ -69,7 +69,7 @@ export function comparison(found, name) {
   return [
     h("table", { class: "grid" }, h("thead", {}, h("tr", {}, h("th", {}), h("th", { scope: "col" }, "this reward"), h("th", { scope: "col" }, name))), h("tbody", {},
       row("the plan for this reward", of(one), of(onUnder)), row(`the plan for ${name}`, of(otherUnder), of(two)))),
-    h("p", {}, found.time > 0 ? `The plans do something else at ${percent(found.time)} of the time; these places have a dashed frame.` : "Both plans do the same wherever they get."),
+    h("p", {}, found.time > 0 ? `The plans do something else at ${percent(found.time)} of the time; where one of them gets at least once in a thousand episodes, there is a dashed frame.` : "Both plans do the same wherever they get."),
   ];
 }
 
@@ -137,7 +137,7 @@ function curve(found, take) {
   const all = (name) => found.points.flatMap((p) => [p[name].lower, p[name].upper]);
   const ends = (xs) => { const [a, b] = [Math.min(...xs), Math.max(...xs)]; const k = (b - a || 1) * 0.05; return [a - k, b + k]; };
   const [x0, x1] = ends(all("first")), [y0, y1] = ends(all("second"));
-  const px = (x) => m + ((x - x0) / (x1 - x0)) * (width - m - 6), py = (y) => height - m - ((y - y0) / (y1 - y0)) * (height - m - 8);
+  const px = (x) => m + ((x - x0) / (x1 - x0)) * (width - m - 6), py = (y) => height - m - ((y - y0) / (y1 - y0)) * (height - m - 24);
   const beyond = found.beyond.filter(([, y]) => y >= y0).map(([x, y]) => `${px(x)},${py(Math.min(y, y1))}`).join(" ");
   return h("div", {}, svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "trade", role: "group", "aria-label": `${found.names[1]} against ${found.names[0]}` },
     svg("polyline", { points: beyond, class: "beyond" }),

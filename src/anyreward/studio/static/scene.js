@@ -60,7 +60,7 @@ function small(picture, axes) {
     where.set(spot[s].map((x) => Math.floor(x)).join(), s);
   }
   if (panels === 1) {
-    for (let i = 0; i < nx; i += Math.ceil(nx / 12)) labels.push({ x: i + 0.5, y: ny + 0.4, text: `${i ? "" : vars[axes[0]].name + " "}${vars[axes[0]].values[i]}`, align: "center", room: 1.6 });
+    for (let i = 0; i < nx; i += Math.ceil(nx / 12)) labels.push({ x: i + 0.5, y: ny, down: 13, text: `${i ? "" : vars[axes[0]].name + " "}${vars[axes[0]].values[i]}`, align: "center", room: 1.6 });
     for (let i = 0; i < ny; i += Math.ceil(ny / 12)) labels.push({ x: -0.15, y: i + 0.5, text: `${i ? "" : vars[axes[1]].name + " "}${vars[axes[1]].values[i]}`, align: "right" });
   }
   const last = corner(panels - 1);
@@ -199,7 +199,7 @@ export class Scene {
     for (const each of this.layout.labels) {
       g.textAlign = each.align;
       const room = (each.room ?? 99) * z;
-      if (room > 26) g.fillText(shorter(g, each.text, room), this.x + each.x * z, this.y + each.y * zy);
+      if (room > 26) g.fillText(shorter(g, each.text, room), this.x + each.x * z, this.y + each.y * zy + (each.down ?? 0));
     }
   }
 

@@ -194,7 +194,7 @@ class App {
     this.worthBox = h("div", {});
     this.why = h("div", {}, h("p", { class: "soft" }, "…"));
     this.about = h("div", {}, h("p", { class: "soft" }, "Choose a state to see what the plan does there: paint it, or press its name in the table."));
-    this.comparing = h("div", { "aria-live": "polite" });
+    this.comparing = h("section", { class: "card", hidden: true, "aria-label": "both rewards" });
     this.goBack = h("div", { class: "instead", hidden: true });
     const careful = h("input", { type: "checkbox", checked: this.cautious, disabled: this.still, onchange: () => { this.cautious = careful.checked; this.changed(); } });
     const panel = (title, nodes, open = false) => h("details", { class: "card fold", open }, h("summary", {}, h("h2", {}, title)), h("div", {}, nodes));
@@ -211,21 +211,22 @@ class App {
         h("div", { class: "middle" },
           h("section", { class: "card stage", "aria-label": "picture" },
             h("div", { class: "row toolbar" }, this.tabs, this.axesBox, h("span", { class: "grow" }),
-              choice("shade by", Object.entries(HEATS).filter(([key]) => !this.still || ["time", "data", ...(this.model.kept.explain ? ["why"] : [])].includes(key)), this.heat, (v) => { this.heat = v; this.needsHeat() ? this.plan() : this.redraw(); }),
-              h("div", { class: "zoom", role: "group", "aria-label": "zoom" },
+              this.shadeBox = choice("shade by", Object.entries(HEATS).filter(([key]) => !this.still || ["time", "data", ...(this.model.kept.explain ? ["why"] : [])].includes(key)), this.heat, (v) => { this.heat = v; this.needsHeat() ? this.plan() : this.redraw(); }),
+              this.zoomBox = h("div", { class: "zoom", role: "group", "aria-label": "zoom" },
                 h("button", { "aria-label": "zoom out", onclick: () => this.scene.scale(1 / 1.3) }, "−"), h("button", { "aria-label": "fit", onclick: () => this.scene.fit() }, "⤢"), h("button", { "aria-label": "zoom in", onclick: () => this.scene.scale(1.3) }, "+"),
                 this.still ? null : (this.hand = h("button", { "aria-pressed": "false", "aria-label": "move the picture", title: "Move instead of painting", onclick: () => { this.scene.move = !this.scene.move; this.hand.setAttribute("aria-pressed", String(this.scene.move)); } }, "Move")))),
             h("p", { id: "canvas-help", class: "unseen" }, this.still ? "Arrow keys move to other states, which are read out. Plus and minus zoom." : "Arrow keys move to other states, which are read out. Space paints with the brush. Plus and minus zoom, zero fits. The table has the same in text."),
-            this.frames.canvas, this.frames.second, this.frames.other, this.hint,
+            h("div", { class: "pictures" }, this.frames.canvas, this.frames.second), this.frames.other, this.hint,
             h("div", { class: "row steps" }, h("button", { "aria-pressed": "true", onclick: () => this.toStep(-1) }, "All steps"), this.slider, this.stepText,
               this.still ? null : (this.playButton = h("button", { onclick: () => this.play() }, "▶ Play an episode")))),
-          this.goBack),
+          this.goBack, this.still ? null : this.comparing),
         h("div", { class: "right" },
           h("section", { class: "card first", "aria-labelledby": "worth-title" }, h("div", { class: "head" }, h("h2", { id: "worth-title" }, "What the plan is worth"), labelled("cautious", careful, { class: "check", title: "The plan whose guaranteed value is largest" })), this.worthBox, this.status),
           h("section", { class: "card", "aria-labelledby": "why-title" }, h("h2", { id: "why-title" }, "What makes the interval wide"), this.why),
           this.still ? null : h("section", { class: "card", "aria-labelledby": "state-title" }, h("h2", { id: "state-title" }, "This state"), this.about),
           this.still ? null : [
-            panel("Two rewards side by side", [h("div", { class: "row" }, h("button", { onclick: () => this.compareWith(this.reward.terms, "the one set aside") }, "Set this reward aside"), h("button", { onclick: () => this.compareWith(null) }, "End it")), this.comparing]),
+            panel("Two rewards side by side", [h("div", { class: "row" }, h("button", { onclick: () => this.compareWith(this.reward.terms, "the one set aside") }, "Set this reward aside"), h("button", { onclick: () => this.compareWith(null) }, "End it")),
+              h("p", { class: "soft" }, "Set a reward aside, design another one, and see both plans with what each is worth under the other's reward.")]),
             panel("Goals", goalPanel(this)), panel("Limits", limitsPanel(this)), panel("Trade-off", this.trade.nodes),
             panel("Explore", explorePanel(this)), panel("Take it with you", filesPanel(this))])),
       this.live);
@@ -258,6 +259,7 @@ class App {
     });
     put(this.axesBox, view === "variables" ? [axis(0), axis(1)] : null);
     this.frames.canvas.hidden = !canvas;
+    this.zoomBox.hidden = this.shadeBox.hidden = !canvas;
     this.frames.second.hidden = !canvas || !this.other;
     this.frames.other.hidden = canvas;
     if (canvas) {
@@ -299,7 +301,7 @@ class App {
   hovered(s, byKey = false) {
     if (s === null) { put(this.hint, "Blue: the shade that is chosen. Gold and pink: what is paid. Faint: the plan never gets there."); return; }
     const { words } = this.actionAt(s, this.step), pays = this.rewardAt(s, this.step) || 0;
-    const text = `${this.nameOf(s)}: ${words}; pays ${said(pays)}; ${percent(this.timeAt(s, this.step))} of the time; seen ${many(this.picture.visited[s])} times`;
+    const text = `${this.nameOf(s)}: ${words}; pays ${pays ? `up to ${said(pays)}` : 0}; ${percent(this.timeAt(s, this.step))} of the time; seen ${many(this.picture.visited[s])} times`;
     put(this.hint, text);
     if (byKey) this.tell(text);
   }
@@ -458,6 +460,7 @@ class App {
     this.other = terms && { terms: JSON.parse(JSON.stringify(terms)), name };
     this.otherShown = this.differ = null;
     put(this.comparing);
+    this.comparing.hidden = !terms;
     this.root.classList.toggle("two", Boolean(terms));
     this.toView(["graph", "table"].includes(this.view) && terms ? this.views[0] : this.view);
     if (terms) await this.compare();

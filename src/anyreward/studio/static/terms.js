@@ -3,7 +3,7 @@ import { paintTerm } from "./reward.js";
 import { choice, h, labelled, put, said } from "./tools.js";
 
 const VALUES = [1, 0.5, 0, -0.5, -1];
-const KINDS = { paint: "painted", expression: "expression", file: "from a file", own: "the environment's own" };
+const KINDS = { paint: "painted", file: "from a file", own: "the environment's own" };
 
 export class TermsPanel {
   constructor(app) {
@@ -80,7 +80,7 @@ export class TermsPanel {
     const name = h("input", { type: "text", class: "quiet", maxlength: 40, value: term.name, "aria-label": `name of term ${i + 1}`,
       onchange: (e) => { if (e.target.value.trim()) reward.set(i, { name: e.target.value.trim() }); else e.target.value = term.name; } });
     return h("div", { class: active ? "term active" : "term" },
-      h("div", { class: "row" }, alone ? null : number, alone ? null : h("span", { "aria-hidden": "true" }, "×"), name, h("span", { class: "soft" }, KINDS[term.kind]),
+      h("div", { class: "row" }, alone ? null : number, alone ? null : h("span", { "aria-hidden": "true" }, "×"), name, term.kind === "expression" ? null : h("span", { class: "soft" }, KINDS[term.kind]),
         term.kind === "paint" && !active ? h("button", { onclick: () => { reward.active = i; reward.changed(); } }, "Paint here") : null,
         alone && term.kind === "paint" ? null : h("button", { class: "plain", "aria-label": `remove ${term.name}`, onclick: () => reward.remove(i) }, "✕")),
       alone ? null : slider, this.#content(term, i));
