@@ -33,7 +33,10 @@ def desk(grid, hostile):
 
 def painted(*strokes, **more):
     """A reward of one painting; a stroke is (states, value) or a whole one."""
-    made = [s if isinstance(s, dict) else {"states": [[x, x] for x in s[0]], "value": s[1], "actions": None, "steps": None} for s in strokes]
+    made = [
+        s if isinstance(s, dict) else {"states": [[x, x] for x in s[0]], "value": s[1], "actions": None, "steps": None}
+        for s in strokes
+    ]
     return {"terms": [{"name": "paint", "weight": 1, "kind": "paint", "strokes": made, **more}]}
 
 

@@ -35,7 +35,13 @@ def test_later_strokes_lie_on_top_and_speak_of_their_actions_and_steps_alone(gri
 
 
 def test_terms_are_weighted_sums_of_what_they_pay(grid):
-    asked = {"terms": [formula("state == 29", 2, "goal"), formula("action == 1", -0.25, "wear"), {"name": "own", "weight": 3, "kind": "own"}]}
+    asked = {
+        "terms": [
+            formula("state == 29", 2, "goal"),
+            formula("action == 1", -0.25, "wear"),
+            {"name": "own", "weight": 3, "kind": "own"},
+        ]
+    }
     r = np.zeros((8, 30, 4))
     r[:, 29] += 2 + 3
     r[:, :, 1] -= 0.25
@@ -66,7 +72,7 @@ def test_no_text_of_the_page_is_ever_opened(grid, tmp_path, monkeypatch):
     for term in (formula(str(secret)), formula("secret.csv"), {"name": "f", "kind": "file", "file": str(secret)}):
         with pytest.raises(ValueError, match=r"\.$"):
             wanted({"terms": [term]}, grid, uploads)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"\.$"):
         asking.states_of({"text": str(secret)}, grid)
     with pytest.raises(ValueError, match="cannot be read"):
         uploads.add(str(secret), str(secret))

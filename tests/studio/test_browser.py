@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's Chromium, driven by Playwright. Without a Chromium, these tests are skipped, and say so."""
+"""The page in a real browser: Debian's Chromium, driven by Playwright. Without one, these tests are skipped, and say so."""
 
 import base64
 import gzip
@@ -22,7 +22,9 @@ from .conftest import EVIL
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 if BROWSER is None:
-    pytest.skip("no Chromium is installed (Debian: apt install chromium), so the page is not tried in a browser", allow_module_level=True)
+    pytest.skip(
+        "no Chromium is installed (Debian: apt install chromium), so the page is not tried in a browser", allow_module_level=True
+    )
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: the page is not tried in a browser")
 
 ARGUMENTS = [
@@ -42,7 +44,9 @@ def browser():
 
 @pytest.fixture(scope="module")
 def serving(grid, hostile, tmp_path_factory):
-    live = Live({"small grid": ar.envs.grid_world(5, 6, start=(2, 2), goal=(4, 5))}, tmp_path_factory.mktemp("out") / "live.atlas")
+    live = Live(
+        {"small grid": ar.envs.grid_world(5, 6, start=(2, 2), goal=(4, 5))}, tmp_path_factory.mktemp("out") / "live.atlas"
+    )
     with Serving(Desk({"grid": grid, "hostile": hostile}, live)) as serving:
         yield serving
 
@@ -56,7 +60,10 @@ class Studio:
 
     def settled(self):
         """Waits until the picture is that of the newest reward."""
-        self.page.wait_for_function("() => { const r = document.querySelector('.ars'); return r.dataset.shown && !r.classList.contains('busy') && r.dataset.shown >= r.dataset.asked; }")
+        self.page.wait_for_function(
+            "() => { const r = document.querySelector('.ars'); "
+            "return r.dataset.shown && !r.classList.contains('busy') && +r.dataset.shown >= +r.dataset.asked; }"
+        )
         return self
 
     def place(self, state):
@@ -92,7 +99,11 @@ class Studio:
         """What axe finds wrong that is serious."""
         self.page.evaluate(AXE)
         found = self.page.evaluate("async () => (await axe.run(document, { resultTypes: ['violations'] })).violations")
-        return [(v["id"], v["nodes"][0]["html"][:120], v["nodes"][0]["failureSummary"]) for v in found if v["impact"] in ("serious", "critical")]
+        return [
+            (v["id"], v["nodes"][0]["html"][:120], v["nodes"][0]["failureSummary"])
+            for v in found
+            if v["impact"] in ("serious", "critical")
+        ]
 
 
 @pytest.fixture
@@ -104,7 +115,10 @@ def opened(browser, url, **options):
     context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True, **options)
     page, problems = context.new_page(), []
     page.on("pageerror", lambda problem: problems.append(str(problem)))
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" and "422" not in message.text else None)
+    page.on(
+        "console",
+        lambda message: problems.append(message.text) if message.type == "error" and "422" not in message.text else None,
+    )
     page.on("dialog", lambda dialog: problems.append(f"dialog {dialog.message}"))
     page.goto(url)
     yield Studio(page, problems).settled()
@@ -149,7 +163,12 @@ def test_some_actions_and_steps_alone(studio, grid):
     studio.paint(15).shows(grid.plan(r))
     page.get_by_role("button", name="Over time").click()
     page.get_by_label("steps that are painted").select_option("")
-    page.mouse.click(*page.evaluate("() => { const { scene } = document.querySelector('.ars').app, b = scene.canvas.getBoundingClientRect(); return [b.x + scene.x + 20.5 * scene.zoom, b.y + scene.y + 7.5 * scene.zoom * scene.squash]; }"))
+    page.mouse.click(
+        *page.evaluate(
+            "() => { const { scene } = document.querySelector('.ars').app, b = scene.canvas.getBoundingClientRect(); "
+            "return [b.x + scene.x + 20.5 * scene.zoom, b.y + scene.y + 7.5 * scene.zoom * scene.squash]; }"
+        )
+    )
     r[7, 20, 1] = 1
     studio.settled().shows(grid.plan(r))
 
@@ -200,7 +219,9 @@ def test_terms_have_weights_and_shares(studio, grid):
     plan = grid.plan(ar.term("paint", reward_at(29)) - 0.1 * ar.term("formula", "action == 1"))
     studio.shows(plan)
     rows = page.locator(".shares tr").all_inner_texts()
-    assert [float(re.search(r"(\S+)$", row)[1]) for row in rows] == pytest.approx([part.value for part in plan.terms.values()], abs=1e-3)
+    assert [float(re.search(r"(\S+)$", row)[1]) for row in rows] == pytest.approx(
+        [part.value for part in plan.terms.values()], abs=1e-3
+    )
     page.get_by_label("weight of formula, slider").focus()
     page.keyboard.press("ArrowRight")
     studio.settled().shows(grid.plan(ar.term("paint", reward_at(29)) - 0.05 * ar.term("formula", "action == 1")))
@@ -216,7 +237,9 @@ def test_two_rewards_side_by_side(studio, grid):
     page.get_by_role("cell", name=re.compile(r"\d")).first.wait_for()
     mine, other = grid.plan(reward_at(0)), grid.plan(reward_at(29))
     crossed = grid.evaluate(mine.policy, reward_at(29))
-    page.wait_for_function("text => document.querySelector('table.grid')?.textContent.includes(text)", arg=f" to {up(crossed.upper)})")
+    page.wait_for_function(
+        "text => document.querySelector('table.grid')?.textContent.includes(text)", arg=f" to {up(crossed.upper)})"
+    )
     table = page.locator("table.grid").inner_text()
     for found in (mine, other):
         assert f"{found.value:.4g}" in table
@@ -315,7 +338,9 @@ def test_axe_finds_nothing_serious(browser, serving, width, scheme):
             studio.open(title)
         studio.page.get_by_text("About").wait_for()
         assert studio.axe() == []
-        assert studio.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the screen"
+        assert studio.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), (
+            "the page is wider than the screen"
+        )
         for view in ("Table", "Neighbours"):
             studio.page.get_by_role("button", name=view).click()
             studio.page.locator(".graph .node, .table tbody tr").first.wait_for()
@@ -407,7 +432,10 @@ def test_files_are_loaded_and_written(studio, grid, tmp_path):
 
 def test_fifty_strokes_in_a_row_do_not_pile_up(studio, grid, serving):
     before = serving.desk.worked
-    studio.page.evaluate("() => { const { app } = document.querySelector('.ars'); for (let s = 0; s < 25; s++) { app.paint([s], null, `a${s}`); app.paint([s], null, `b${s}`); } }")
+    studio.page.evaluate(
+        "() => { const { app } = document.querySelector('.ars'); "
+        "for (let s = 0; s < 25; s++) { app.paint([s], null, `a${s}`); app.paint([s], null, `b${s}`); } }"
+    )
     studio.settled().shows(grid.plan(reward_at(*range(25))))
     assert serving.desk.worked - before <= 3
 
@@ -426,7 +454,11 @@ def test_exploring_live(studio, serving):
     panel.get_by_text("saved in").wait_for()
     text = panel.locator("p b").first.inner_text()
     panel.get_by_role("button", name="Go on").click()
-    page.wait_for_function("before => [...document.querySelectorAll('details.fold p b')].some((b) => b.textContent !== before && /^[\\d,]+$/.test(b.textContent))", arg=text)
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('details.fold p b')]"
+        ".some((b) => b.textContent !== before && /^[\\d,]+$/.test(b.textContent))",
+        arg=text,
+    )
     assert panel.locator("figure.chart").count() == 3
     studio.paint(30)
     assert studio.bounds()[1] > 0
@@ -450,7 +482,10 @@ def test_the_same_page_is_a_notebook_widget(browser, grid):
         """async (module) => {
           const { render } = (await import(module)).default, listeners = [];
           const model = { on: (name, heard) => name === "msg:custom" && listeners.push(heard), get: () => null, set: () => null,
-            send: async (sent) => { const answer = await window.answered(sent); listeners.forEach((heard) => heard({ number: sent.number, answer })); } };
+            send: async (sent) => {
+              const answer = await window.answered(sent);
+              listeners.forEach((heard) => heard({ number: sent.number, answer }));
+            } };
           render({ model, el: document.getElementById("cell") });
         }""", module)  # fmt: skip
     studio = Studio(page, problems).settled()

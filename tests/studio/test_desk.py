@@ -64,7 +64,9 @@ def test_an_explanation_is_that_of_the_atlas(desk, grid):
     answer, found = desk.answer("explain", {"reward": painted(([29], 1))}), grid.explain(reward_at(29))
     assert answer["episodes_to_halve"] == found.episodes_to_halve
     assert [one["what"] for one in answer["charges"]] == [one.what for one in found.charges[:12]]
-    assert unpacked(answer["by_state"]).sum() == pytest.approx(sum(one.charge for one in found.charges if one.state is not None), rel=1e-5)
+    assert unpacked(answer["by_state"]).sum() == pytest.approx(
+        sum(one.charge for one in found.charges if one.state is not None), rel=1e-5
+    )
 
 
 def test_a_state_is_told_step_by_step(desk, grid):
@@ -107,7 +109,9 @@ def test_goals_limits_and_trade_offs(desk, grid):
     assert all(y <= curve.most(x) + 1e-9 for x, y in answer["beyond"])
     share = answer["points"][1]["share"]  # a click takes weights in this proportion, and with them that plan
     weights = (1 - share) / answer["scales"][0], 2 * share / answer["scales"][1]
-    taken = desk.answer("plan", {"reward": {"terms": [formula("state == 29", weights[0], "right"), formula("state == 0", weights[1], "left")]}})
+    taken = desk.answer(
+        "plan", {"reward": {"terms": [formula("state == 29", weights[0], "right"), formula("state == 0", weights[1], "left")]}}
+    )
     assert [part["value"] / w for part, w in zip(taken["terms"], weights, strict=True)] == pytest.approx(
         [answer["points"][1]["first"]["value"], answer["points"][1]["second"]["value"] / 2]
     )
@@ -143,7 +147,9 @@ def test_files_say_the_same_again(desk, grid, tmp_path):
         again = grid.plan(str(path))
         assert (again.value, again.lower, again.upper) == (plan.value, plan.lower, plan.upper)
     arrival = {"terms": [formula("next == 29 and action == 1")]}
-    (tmp_path / "arrival.csv").write_bytes(base64.b64decode(desk.answer("export", {"reward": arrival, "what": "reward", "as": "csv"})["content"]))
+    (tmp_path / "arrival.csv").write_bytes(
+        base64.b64decode(desk.answer("export", {"reward": arrival, "what": "reward", "as": "csv"})["content"])
+    )
     assert grid.plan(str(tmp_path / "arrival.csv")).value == pytest.approx(desk.planned({"reward": arrival}).value)
 
 

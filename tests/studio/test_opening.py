@@ -34,7 +34,7 @@ def test_it_is_served_on_this_machine_until_it_is_closed(grid):
             assert b"Reward studio" in page.read()
         with pytest.raises(ValueError, match="cannot listen"):
             ar.studio(grid, wait=False, browser=False, port=serving.port)
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(serving.url, timeout=2)
     with ar.studio(grid, wait=False, browser=False, out=None) as another:
         assert another.token != serving.token

@@ -71,7 +71,9 @@ def test_nothing_is_answered_without_the_key(serving, token):
     assert "key" in answer["error"]
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}.evil.example", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}.evil.example", ""]
+)
 def test_names_of_others_that_lead_here_are_of_no_use(serving, host):
     """DNS rebinding: the browser believes it talks to another site, and says so."""
     host = host.format(port=serving.port)
@@ -81,7 +83,9 @@ def test_names_of_others_that_lead_here_are_of_no_use(serving, host):
     assert status == 421
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1", "http://localhost:{port}"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1", "http://localhost:{port}"]
+)
 def test_other_sites_may_not_ask(serving, origin):
     assert ask(serving, "hello", {}, Origin=origin.format(port=serving.port))[0] == 403
     assert ask(serving, "hello", {}, Origin=None, Sec_Fetch_Site="cross-site")[0] == 403
@@ -106,7 +110,9 @@ def test_bodies_are_json_of_limited_size(serving):
         assert ask(serving, "hello", body)[0] == 400, body[:10]
     big = b'{"x": "' + b"a" * server.MAX_BODY + b'"}'
     assert ask(serving, "hello", big)[0] == 413
-    assert ask(serving, "upload", {"name": "a.csv", "content": "A" * (server.MAX_BODY + 1)})[0] == 422  # larger ones are allowed there
+    assert (
+        ask(serving, "upload", {"name": "a.csv", "content": "A" * (server.MAX_BODY + 1)})[0] == 422
+    )  # larger ones are allowed there
 
 
 def test_a_body_that_does_not_say_its_size_is_cut_off_as_well(serving):
@@ -128,7 +134,10 @@ def test_a_body_that_does_not_say_its_size_is_cut_off_as_well(serving):
     assert ask(serving, "hello", {})[0] == 200
 
 
-@pytest.mark.parametrize("path", ["/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py", "/static//etc/passwd", "/../pyproject.toml"])
+@pytest.mark.parametrize(
+    "path",
+    ["/static/../server.py", "/static/%2e%2e/server.py", "/static/..%2fserver.py", "/static//etc/passwd", "/../pyproject.toml"],
+)
 def test_no_other_file_can_be_had(serving, path):
     answer, content = request(serving, "GET", path)
     assert answer.status in (400, 404)
@@ -137,7 +146,14 @@ def test_no_other_file_can_be_had(serving, path):
 
 
 def test_bad_questions_are_one_sentence_and_change_nothing(serving):
-    for asked in ({}, {"reward": 7}, {"reward": {"terms": []}}, {"reward": {"terms": [{}]}}, {"reward": {"terms": [formula("x")]}}, {"atlas": "gone"}):
+    for asked in (
+        {},
+        {"reward": 7},
+        {"reward": {"terms": []}},
+        {"reward": {"terms": [{}]}},
+        {"reward": {"terms": [formula("x")]}},
+        {"atlas": "gone"},
+    ):
         status, answer = ask(serving, "plan", asked)
         assert status == 422
         assert answer["error"].endswith(".")

@@ -19,16 +19,22 @@ from .environment import environment
 )
 @report_errors
 def studio(
-    files: Annotated[list[Path], typer.Argument(metavar="ATLAS...", help="Atlas files, as explore writes them.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="ATLAS...", help="Atlas files, as explore writes them.", show_default=False)
+    ],
     env: Annotated[
         str | None,
-        typer.Option(help="The environment of the first atlas, as for 'anyreward extend', so that the page can explore it further."),
+        typer.Option(
+            help="The environment of the first atlas, as for 'anyreward extend', so that the page can explore it further."
+        ),
     ] = None,
     env_arg: EnvArgs = None,
     grid: Grid = None,
     out: Annotated[
         Path,
-        typer.Option(help="Where what is explored on the page is saved. If the file is there already, a number is added to the name."),
+        typer.Option(
+            help="Where what is explored on the page is saved. If the file is there already, a number is added to the name."
+        ),
     ] = Path("explored.atlas"),
     port: Annotated[int, typer.Option(help="The port of the page; 0 for any that is free.")] = 0,
     host: Annotated[

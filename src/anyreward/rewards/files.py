@@ -39,7 +39,7 @@ def read_reward(source: str, setting: Setting) -> Reward:
 
 
 def parse_reward(path: Path, content: bytes, setting: Setting) -> Reward:
-    """A reward from the contents of a file. Its name says by its ending how to read them, and is named in errors; no file is opened."""
+    """A reward from the contents of a file, whose name says by its ending how to read them. No file is opened."""
     match path.suffix.lower():
         case ".npy":
             with np.errstate(all="ignore"):  # overflow gives inf, which the range check refuses with its position

@@ -217,8 +217,8 @@ class Desk:
                 {"name": name, "limit": str(c).removeprefix(c.name), "lower_text": down(cost.lower), "upper_text": up(cost.upper)}
                 for name, c, cost in zip(names, mixed.constraints, mixed.costs, strict=True)
             ],
-            "sentence": f"With probability at least {confidence_level(mixed.delta)}, every limit is kept on average, an episode earns "
-            f"{down(mixed.lower)} to {up(mixed.upper)}, and no policy within the limits earns more than {up(mixed.upper)}.",
+            "sentence": f"With probability at least {confidence_level(mixed.delta)}, every limit is kept on average, an episode "
+            f"earns {down(mixed.lower)} to {up(mixed.upper)}, and no policy within the limits earns more than {up(mixed.upper)}.",
         }  # fmt: skip
 
     def trade(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
@@ -232,7 +232,8 @@ class Desk:
             raise ValueError("a trade-off is between rewards that are given: take other terms than what was observed.")
         setting = atlas.counts.setting
         rewards = [reward_of_setting(part.reward, setting, None, atlas.numbering) for part in parts]
-        curve = atlas.trade_off(*rewards, points=int(asking.whole([asked.get("points", 7)], MOST_POINTS + 1, "points")[0]))
+        points = int(asking.whole([asked.get("points", 7)], MOST_POINTS + 1, "points")[0])
+        curve = atlas.trade_off(rewards[0], rewards[1], points)
         still()
         first = [x for each in curve.first for x in each]
         places = np.linspace(min(first), max(first), 80)
@@ -288,7 +289,8 @@ class Desk:
             "reward": drawing.packed(shown_goal[None], "f4"), "range": [0, 1],
             "assumptions": list(found.assumptions), "delta": found.delta,
             "sentence": f"With probability at least {confidence_level(found.delta)}, the chance {words} within "
-            f"{len(policy)} steps is {down(value.lower)} to {up(value.upper)}, and no policy has more than {up(found.best)}.{steps}",
+            f"{len(policy)} steps is {down(value.lower)} to {up(value.upper)}, and no policy has more than {up(found.best)}."
+            + steps,
         }  # fmt: skip
 
     def play(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
@@ -311,8 +313,8 @@ class Desk:
         what, ending = field(asked, "what", str), field(asked, "as", str)
         view = asked.get("view")
         if what == "page":
-            picture = {"hello": self.hello(asked, still), "plan": self.plan(asked, still)}
-            picture |= {"reward": field(asked, "reward", dict), "cautious": asked.get("cautious") is True}
+            picture: dict[str, Any] = {"hello": self.hello(asked, still), "plan": self.plan(asked, still)}
+            picture |= {"reward": asked["reward"], "cautious": asked.get("cautious") is True}
             if not plan.scoring.own:
                 picture["explain"] = self.explain(asked, still)
             return exporting.page(picture, view if isinstance(view, dict) else {})

@@ -118,7 +118,6 @@ def _columns(codec: Indexed, S: int) -> tuple[list[dict[str, Any]] | None, np.nd
 
 def plan_picture(plan: Plan) -> dict[str, Any]:
     """What the page draws of a plan: its actions, where it spends its time, what its reward pays, its value and its interval."""
-    H, S = plan.policy.shape
     A = plan.atlas.counts.setting.n_actions
     reach = plan.reach
     top = max(float(reach.max()), 1e-300)
@@ -150,7 +149,7 @@ def worth(plan: Plan) -> dict[str, Any]:
 
 
 def shown_reward(plan: Plan) -> np.ndarray:
-    """What a plan's reward pays at each step and state, (H, S) or (1, S): the value of the action for which it is farthest from 0.
+    """What a plan's reward pays at each step and state, (H, S) or (1, S): for the action for which it is farthest from 0.
 
     A reward on arrival is shown where one arrives, by what is paid at most for it.
     """

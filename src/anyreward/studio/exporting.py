@@ -19,7 +19,15 @@ from ..pages import rendered
 from ..rewards.forms import ArrivalReward
 
 STATIC = Path(__file__).parent / "static"
-MODULES = ("tools.js", "reward.js", "scene.js", "panels.js", "views.js", "terms.js", "studio.js")  # each may import from those before it
+MODULES = (
+    "tools.js",
+    "reward.js",
+    "scene.js",
+    "panels.js",
+    "views.js",
+    "terms.js",
+    "studio.js",
+)  # each may import from those before it
 KINDS = {"csv": "text/csv", "json": "application/json", "npz": "application/octet-stream"}
 IMPORT = re.compile(r"^import [^;]+;\n", re.M)
 EXPORT = re.compile(r"^export (?=function|const|class|async)", re.M)
@@ -72,7 +80,7 @@ def reward_file(plan: Plan, ending: str) -> bytes:
 
 
 def reward_columns(plan: Plan) -> dict[str, list[Any]]:
-    """The reward as columns of a table; what it does not name pays 0. Steps and actions are left out if they make no difference."""
+    """The reward as columns of a table; what it does not name pays 0. Steps and actions that make no difference are left out."""
     setting, r = plan.atlas.counts.setting, plan.scoring.pays.average
     S, A = setting.n_states, setting.n_actions
     if plan.scoring.own:
@@ -118,7 +126,7 @@ def style() -> str:
 
 
 def page(picture: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
-    """The whole picture as one HTML file, with the same view as on the page. The script of the page is the only one that may run."""
+    """The whole picture as one HTML file, with the same view as on the page. No script but that of the page may run in it."""
     from markupsafe import Markup
 
     run = code() + 'render({ model: still(JSON.parse(document.getElementById("picture").textContent)), el: document.body });\n'

@@ -180,5 +180,3 @@ def application(desk: Desk, hosts: Iterable[str], token: str) -> Guard:
 def _plain(x: Any) -> Any:
     """NumPy numbers as JSON has them."""
     return x.item() if hasattr(x, "item") else str(x)
-
-
