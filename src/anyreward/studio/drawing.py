@@ -40,7 +40,7 @@ def atlas_picture(atlas: Atlas, grid: tuple[int, int] | None = None) -> dict[str
     start = [int(s) for s in np.flatnonzero(atlas._model.initial[:S] > 0)[:1000]]
     return {
         "env": str(atlas.source.get("env", "data from elsewhere")),
-        "explored": f"{atlas.source.get('env', 'counts')} with {atlas.source.get('algorithm', 'data from elsewhere')}",
+        "explored": pages.explored(atlas),
         "problem": pages.problem(setting),
         "n_states": S,
         "n_actions": A,
@@ -141,7 +141,7 @@ def worth(plan: Plan) -> dict[str, Any]:
         "value_text": f"{plan.value:.4g}",
         "lowest": plan.scoring.lowest,
         "highest": plan.scoring.highest,
-        "sentence": "".join(pages.worth(plan)),
+        "sentence": pages.worth(plan),
         "range": list(plan.reward_range),
         "delta": plan.delta,
         "assumptions": list(plan.assumptions),

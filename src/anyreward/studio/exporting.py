@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from ..atlas.plan import Plan
 from ..atlas.policies import policy_csv
@@ -127,8 +128,6 @@ def style() -> str:
 
 def page(picture: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
     """The whole picture as one HTML file, with the same view as on the page. No script but that of the page may run in it."""
-    from markupsafe import Markup
-
     run = code() + 'render({ model: still(JSON.parse(document.getElementById("picture").textContent)), el: document.body });\n'
     data = json.dumps({**picture, "view": view}, default=lambda x: x.item()).replace("<", "\\u003c")
     digest = base64.b64encode(hashlib.sha256(run.encode()).digest()).decode()
