@@ -53,6 +53,7 @@ PROMISES = {
         r"declaring one law of demand, storage is dear: the plan certainly earns (N) to (N) of 14",
         r"66 states and actions share one law \('demand'\), as declared",
     ],
+    "studio": [r"Exploring a grid", r"The page would be at http://127\.0\.0\.1:\d+/"],
     "taxi": [
         r"the plan earns at least 7\.930", r"the optimum is 7\.930", r"certainly between (N) and (N)", r"earned \+\d+",
     ],

@@ -23,7 +23,12 @@ COLUMNS = ("h", "s", "a", "state", "action")
 
 
 def write_policy(path: Path, atlas: Atlas, policy: np.ndarray) -> None:
-    """Writes a policy, (H, S), as CSV: a line for each step h and state s with its action a.
+    """Writes a policy, (H, S), to a CSV file (`policy_csv`)."""
+    replace_file(path, policy_csv(atlas, policy).encode())
+
+
+def policy_csv(atlas: Atlas, policy: np.ndarray) -> str:
+    """A policy, (H, S), as CSV: a line for each step h and state s with its action a.
 
     The columns `state` and `action` are added, with the names of both, if states or actions have names.
     """
@@ -36,7 +41,7 @@ def write_policy(path: Path, atlas: Atlas, policy: np.ndarray) -> None:
     for h, row in enumerate(policy.tolist()):
         for s, a in enumerate(row):
             writer.writerow([h, s, a, *([states[s], actions[a]] if named else [])])
-    replace_file(path, buffer.getvalue().encode())
+    return buffer.getvalue()
 
 
 def read_policy(path: Path, atlas: Atlas) -> np.ndarray:

@@ -35,7 +35,11 @@ def read_reward(source: str, setting: Setting) -> Reward:
     if path.suffix.lower() not in ENDINGS:
         return source
     most = MAX_BYTES if path.suffix.lower() == ".npy" else MAX_TEXT_BYTES
-    content = read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed")
+    return parse_reward(path, read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed"), setting)
+
+
+def parse_reward(path: Path, content: bytes, setting: Setting) -> Reward:
+    """A reward from the contents of a file, whose name says by its ending how to read them. No file is opened."""
     match path.suffix.lower():
         case ".npy":
             with np.errstate(all="ignore"):  # overflow gives inf, which the range check refuses with its position

@@ -1,0 +1,34 @@
+"""The page in a notebook: the same `render`, with messages in place of a web server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anywidget
+
+from .desk import Desk, Superseded
+from .exporting import script, style
+
+
+class StudioWidget(anywidget.AnyWidget):
+    """A cell of a notebook that shows the page."""
+
+    _esm, _css = script(), style()
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        super().__init__()
+        self.on_msg(self._asked)
+
+    def _asked(self, _: Any, message: Any, buffers: Any) -> None:
+        """Answers one question; the answer carries its number."""
+        number = message.get("number") if isinstance(message, dict) else None
+        try:
+            answer = self._desk.answer(message["name"], message["asked"])
+            answer = json.loads(json.dumps(answer, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
+        except Superseded:
+            answer = {"superseded": True}
+        except (ValueError, KeyError, TypeError) as problem:
+            answer = {"error": str(problem)}
+        self.send({"number": number, "answer": answer})
