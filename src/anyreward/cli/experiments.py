@@ -51,7 +51,7 @@ def resumable() -> Iterator[None]:
 @report_errors
 def compare(
     env: Annotated[
-        str, typer.Option(help="An environment of this library: double-chain, grid-world, garnet or inventory.")
+        str, typer.Option(help="An environment of this library, such as double-chain, river-swim or taxi.")
     ] = "double-chain",
     algorithms: Annotated[
         str,
