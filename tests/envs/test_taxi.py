@@ -50,5 +50,5 @@ def test_a_whole_trip():
     """From the middle of 3 x 3: two moves, pick up, two moves along the side, drop off: 20 - 5, and nothing afterwards."""
     mdp, H = ar.envs.taxi(3, 3), 10
     start = (4 * 5 + 0) * 4 + 1
-    V = ar.backward_induction(mdp, mdp.reward, H).V[0, start]
-    assert V == pytest.approx((20 - 5 + 10 * H) / 30)
+    value = ar.backward_induction(mdp, mdp.reward, H).V[0, start]
+    assert value == pytest.approx((20 - 5 + 10 * H) / 30)

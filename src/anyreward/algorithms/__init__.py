@@ -21,6 +21,11 @@ name                class                     what it is
 `kl-ucrl`           `KLUCRL`                  regret, KL balls (Filippi et al. 2010)
 `opt-qlearning`     `OptimisticQLearning`     regret, without a model (Jin et al. 2018)
 `mbie-eb`           `MBIEEB`                  PAC-MDP, one bonus for V* (Strehl & Littman 2008)
+`mbie`              `MBIE`                    PAC-MDP, L1 balls (Strehl & Littman 2008)
+`r-max`             `RMax`                    PAC-MDP, what is unknown pays most (Brafman & Tennenholtz 2002)
+`delayed-q`         `DelayedQ`                PAC-MDP, without a model (Strehl et al. 2006)
+`ubev`              `UBEV`                    PAC-MDP for every epsilon at once (Dann et al. 2017)
+`e3`                `E3`                      reward-free, escapes from what is known (Kearns & Singh 2002)
 `regret-uniform`    `RegretUniform`           from regret to a policy: one of those played (Jin et al. 2018)
 `regret-instances`  `RegretInstances`         from regret to a policy: the best of several runs (Kaufmann et al. 2021)
 ==================  ========================  ============================================================================
