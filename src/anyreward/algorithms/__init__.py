@@ -9,6 +9,14 @@ name                class                     what it is
 `bpi-ucrl`          `BPIUCRL`                 the paper's algorithm for one reward: best-policy identification
 `multi-bpi`         `MultiBPI`                several rewards on shared counts: the widest interval next
 `random`            `RandomPolicy`            uniform actions
+`ucb-zero`          `UCBZero`                 for rewards that come later, without a model (Zhang, Ma & Singla 2020)
+`rf-linear`         `RFLinear`                reward-free by least squares (Wang et al. 2020)
+`count`             `Count`                   a bonus of visits: its root, inverse or logarithm
+`ent-game`          `EntGame`                 visits of large entropy, and how large it can be (Tiapkin et al. 2023)
+`maxent`            `MaxEnt`                  visits of states of large entropy (Hazan et al. 2019)
+`info-gain`         `InfoGain`                expected information about the laws
+`coverage`          `Coverage`                so many samples of every pair (after Al-Marjani et al. 2023)
+`psrl`              `PSRL`                    posterior sampling (Strens 2000; Osband et al. 2013)
 `generative`        `Generative`              draws of every pair alike (Kearns & Singh 1998; Azar et al. 2012)
 `fiechter`          `Fiechter`                a rounded error index (Fiechter 1994), as published or repaired
 `rf-express`        `RFExpress`               reward-free with a 1/n bonus (Ménard et al. 2021)
@@ -63,7 +71,7 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 # The order of tables and legends: by what the algorithms are for, the paper's and ours first.
-_GOALS = ("reward-free", "best policy", "several rewards", "regret", "PAC-MDP", "generative", "baseline")
+_GOALS = ("reward-free", "best policy", "several rewards", "regret", "PAC-MDP", "entropy", "generative", "baseline")
 _FIRST = ("rf-trajectory", "rf-ucrl", "bpi-ucrl")
 
 
