@@ -28,7 +28,7 @@ from ..certificates.certificate import Certificate, certificate_of, in_units
 from ..data.counts import Counts
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting, to_unit
 from ..rewards.given import Given
-from ..setting import Setting, boolean, probability, real_number, shown, whole_number
+from ..setting import Setting, boolean, positive, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -258,6 +258,14 @@ class Explorer(ABC):
         """
         return None
 
+    def mistake_bound(self, epsilon: float) -> float | None:
+        """At most how many episodes are played with a policy that is more than epsilon worse than the best (PAC-MDP).
+
+        It holds with probability 1 - delta, for one epsilon that is chosen beforehand; infinite if the algorithm was made for a
+        larger one, None if nothing is proved. It is a bound on a count, not a certificate of any policy.
+        """
+        return None
+
     def guaranteed(self) -> float | None:
         """`own_epsilon`, or None where its theorem says nothing: with illegal actions, unless the algorithm handles them."""
         masked = self.setting.hidden_masks or len(self.counts.illegal)
@@ -434,6 +442,14 @@ class RewardedExplorer(Explorer):
             return loss
         rounding = 1e-12 * float(self.setting.sigma[-1])  # of the rescaled reward, at each step
         return in_units(loss + rounding, self.reward_range)
+
+    def _mistakes(self, epsilon: float) -> float | None:
+        """`mistake_bound` on the scale on which the reward lies in [0, 1]."""
+        return None
+
+    def mistake_bound(self, epsilon: float) -> float | None:
+        low, high = self.reward_range
+        return self._mistakes(positive(epsilon, "epsilon") / (high - low))
 
 
 def transitions(budget: int | None, setting: Setting, name: str) -> int:
