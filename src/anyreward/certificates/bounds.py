@@ -219,8 +219,8 @@ class TightBound:
         else (`docs/theory.md`, 22).
         """
         setting, table = counts.setting, counts.table
-        if setting.structure is not None or not self.trajectory or not 0 < goal < np.inf:
-            return False
+        if type(self) is not TightBound or setting.structure is not None or not self.trajectory or not 0 < goal < np.inf:
+            return False  # others may have radii of their own
         on_radii, (w, w_start) = self.radii_delta(setting, delta), weights(setting)
         return bool(
             kernels.trajectory.is_above(

@@ -21,12 +21,9 @@ from .interrupts import Interrupted, Interrupts
 from .progress import Progress
 
 log = logging.getLogger(__name__)
-RARELY, AT_LAST = 1.4, 4.0  # by which episodes grow between two looks that are for the history alone, at least and at most
-FREE = 500  # visited pairs, about, of which a look is too short to matter; for each further one, ...
-LOOK, CHECK = (
-    32.0,
-    0.4,
-)  # ... so many transitions have to come between two looks or checks, to which they leave a tenth of the time
+RARELY, AT_LAST = 1.4, 8.0  # by which episodes grow between two looks that are for the history alone, at least and at most
+FREE = 500  # visited pairs, about, of which a look is too short to matter
+LOOK, CHECK = 32.0, 1.0  # transitions, for each further pair, from one look or check to the next: they take a tenth of the time
 SLICE = 0.1  # seconds of exploration, about, before the clock and Ctrl-C are looked at again
 LOST = "the episodes that failed, of which nothing was counted ({}), were like the others"
 
@@ -155,7 +152,7 @@ class Run:
         begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
         self.looking = time.monotonic() - begin
         if self.waits and goal > 0:
-            steady = self.explorer.steady and not self.explorer.is_far_from(goal)
+            steady = self.explorer.steady and (bound < 1.5 * goal or not self.explorer.is_far_from(goal))
             most = min(t * bound / goal / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
         log.debug("epsilon %s after %d episodes", up(2 * bound), t)

@@ -265,15 +265,26 @@ def row_gain(known, A):
 
 @loop
 def least_radii(table, A, S, log_laws, joint, limited, c, tau):
-    """Writes numbers below what the radii of rows come to in Phi, from their visits alone, into c and tau (N A,)."""
+    """Writes numbers below what the radii of rows come to in Phi, without thresholds, into c and tau (N A,).
+
+    tau is the largest d with d^2 / (q (1 - q)) <= c, where q = x + d and x is the frequency of one successor or, if some are
+    unseen, 0: kl(x, q) is below that quotient.
+    """
     gain = row_gain(table.known, A)
     for row in range(np.int64(table.used[NODES]) * A):
         certain = is_known(table.known, A, table.state[row // A], row % A) if row >= A else len(table.starts) > 0
         if table.n[row] > 0 and not certain:
             level = log_laws / table.n[row]
             c[row] = min(level, (gain if row >= A else 0.0) / table.n[row]) if joint else level
-            if not limited and table.size[row] < S and row >= A:
-                tau[row] = level / (1.0 + level)  # below 1 - e^-c, which an unseen successor may have
+            unseen, spread = not limited and table.size[row] < S and row >= A, 0.0  # spread: the largest x (1 - x)
+            for e in range(table.first[row], table.first[row] + table.size[row]):
+                x = table.seen[e] / table.n[row]
+                spread = max(spread, x * (1.0 - x))
+            if spread > 0.0:
+                slant = level * sqrt(max(0.0, 1.0 - 4.0 * spread))  # c (1 - 2 x) for the smaller one of x and 1 - x
+                tau[row] = (slant + sqrt(slant * slant + 4.0 * (1.0 + level) * level * spread)) / (2.0 * (1.0 + level))
+            if unseen:
+                tau[row] = max(tau[row], level / (1.0 + level))
 
 
 @loop
