@@ -6,7 +6,7 @@ import hashlib
 import logging
 import time
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Any
 
 from ..algorithms import Explorer
@@ -146,14 +146,14 @@ class Run:
     def look(self, show: Progress, goal: float) -> float:
         """Looks at the bound after the present episode, notes it, and estimates when it may have come down to the goal.
 
-        While an explorer evens out what is charged (`Explorer.steady`), it falls like episodes^(-1/2) in the long run, and no
-        faster than 1 / episodes, unless it was large because of what had not been seen, or a few times only: `is_far_from` tells.
+        While an explorer evens out what is charged (`Explorer.steady`), it falls like episodes^(-1/2) in the long run, and hardly
+        ever faster than episodes^-2, unless it was large because of what had not been seen, or rarely: `is_far_from` tells.
         """
         begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
         self.looking = time.monotonic() - begin
         if self.waits and goal > 0:
             steady = self.explorer.steady and (bound < 1.5 * goal or not self.explorer.is_far_from(goal))
-            most = min(t * bound / goal / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
+            most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
         log.debug("epsilon %s after %d episodes", up(2 * bound), t)
         if not self.history or self.history[-1][0] < t:
