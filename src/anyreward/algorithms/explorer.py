@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import kernels
-from ..certificates.bounds import Bound, PaperBound, as_bound
+from ..certificates.bounds import Bound, PaperBound, TightBound, as_bound
 from ..certificates.certificate import Certificate, certificate_of, in_units
 from ..data.counts import Counts
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting, to_unit
@@ -56,7 +56,8 @@ class Explorer(ABC):
     seed
         Makes every choice of the algorithm repeatable.
     growth
-        `explore` looks at the certificate whenever the number of episodes has grown by this factor, which is above 1.
+        `explore` asks whenever the number of episodes has grown by this factor, which is above 1, whether the certificate may be
+        what is wanted, and looks at it then.
     """
 
     name: ClassVar[str] = ""  # under which it is registered
@@ -73,6 +74,7 @@ class Explorer(ABC):
     continues: ClassVar[bool] = False  # it can go on from counts that it did not collect itself (`go_on_from`)
     plays_episodes: ClassVar[bool] = True  # it walks through its environment; a generative model does not
     clips: ClassVar[bool] = False  # its index has the option `clip`
+    steady: ClassVar[bool] = False  # it evens out what the bound charges, so that its bound does not fall all at once
     batches: ClassVar[bool] = True  # several episodes may be played before it is told of the first; its guarantee stays valid
     per_call: int = 5_000  # episodes before Python looks in, where that changes nothing; `explore` takes fewer if they are slow
     heuristic: bool = False  # its constants are not those of its guarantee, which is then withdrawn
@@ -240,6 +242,17 @@ class Explorer(ABC):
     def error_bound(self) -> float:
         """The bound on the value error of every policy under every reward in `reward_range`, exact for the present counts."""
         return in_units(self.bound_of(self.bound), self.reward_range)
+
+    @property
+    def looks_can_wait(self) -> bool:
+        """Whether `error_bound` is the bound that `is_far_from` speaks of; otherwise it has to be computed to know of it."""
+        plain = type(self).error_bound is Explorer.error_bound and type(self.bound) is TightBound
+        return plain and self.setting.structure is None
+
+    def is_far_from(self, goal: float) -> bool:
+        """Whether `error_bound` is certain to be above `goal`, found out without computing it. False says nothing."""
+        low, high = self.reward_range
+        return isinstance(self.bound, TightBound) and self.bound.is_above(self.counts, self.delta, goal / (high - low))
 
     def certificate(self, epsilon: float | None = None) -> Certificate:
         """What can be certified now; `epsilon` is the target, if there is one."""

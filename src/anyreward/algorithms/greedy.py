@@ -46,7 +46,7 @@ class GreedyExplorer(IndexExplorer):
         See `Explorer` and `IndexExplorer`.
     """
 
-    continues = True
+    continues, steady = True, True
     per_call = 10_000
 
     def __init__(self, setting: Setting, *, replan: str = "path", **options: Any) -> None:

@@ -841,7 +841,8 @@ class CalibratedBound:
         if union:
             kernels.radii.all_radii(
                 counts.table, A, setting.n_outcomes, kernels.radii.SUPPORT, setting.n_outcomes,
-                log(len(final.step) / union), np.zeros(0), False, np.zeros(1), by_union, np.zeros(len(radii)),
+                log(len(final.step) / union), np.zeros(0), False, np.zeros(1),
+                np.full(kernels.radii.FEW, np.nan), by_union, np.zeros(len(radii)), np.zeros(len(radii), np.int64),
             )  # fmt: skip
         layer = np.minimum(np.maximum(final.step, 0), len(counts.table.node_of) - 1)
         node = counts.table.node_of[layer, final.state].astype(np.int64)

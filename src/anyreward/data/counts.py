@@ -99,6 +99,7 @@ class Counts:
         self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
         self._changes = 0  # increases with each declaration
+        self._remembered: tuple[Hashable, Any] = (None, None)
         self._shared: tuple[Any, Shared] | None = None  # what the laws of a structure are, with the revision that it is of
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
@@ -588,7 +589,7 @@ class Counts:
         kernels.table.add_evidence(self.table, self.setting.n_actions, *np.ascontiguousarray(flows[:, :4].T), evidence)
         moves = flows[flows[:, 0] >= 0]
         self._pool.add_flows(np.column_stack([np.zeros(len(moves), np.int64), moves[:, 1:]]))
-        self._booked_at = self.episodes
+        self._booked_at, self._remembered = self.episodes, (None, None)
 
     def scores(self) -> np.ndarray:
         """The evidence of each edge of the table, unscored transitions scored by the present predictions; empty
@@ -599,6 +600,18 @@ class Counts:
         out = np.zeros(len(self.table.seen))
         kernels.table.scores(self.table, self._pool.table, self.setting.n_actions, self.setting.n_outcomes, out)
         return out
+
+    def remembered(self, key: Hashable, new: Any) -> Any:
+        """The named tuple of arrays with an entry for each row that was kept here under `key`, fitted to the table, or `new`.
+
+        It is for what can be computed from these counts alone, and row by row, so that only rows with new observations have to be
+        computed again. What was kept under another key is forgotten.
+        """
+        old, kept = self._remembered
+        if old == key:
+            new = kept if len(kept[0]) == len(self.table.n) else self.fitted(kept, rows=kept._fields)
+        self._remembered = key, new
+        return new
 
     @property
     def capacity(self) -> int:
@@ -877,7 +890,8 @@ class Counts:
             self._changes,
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
-        twin.drawn, twin.selected, twin._shared = self.drawn, self.selected, None
+        twin.drawn, twin.selected = self.drawn, self.selected
+        twin._shared, twin._remembered = None, (None, None)
         return twin
 
     def __add__(self, other: Counts) -> Counts:
