@@ -5,6 +5,7 @@ import pytest
 
 import anyreward as ar
 from anyreward.algorithms.rf_calibrated_laws import STEPS, RFCalibratedLaws
+from anyreward.atlas import container
 from anyreward.certificates.calibrated import CalibratedBound
 
 from ..helpers.structures import chain, plant, plant_model, walk, walk_model
@@ -99,6 +100,27 @@ def test_files_plans_and_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="leave out draws of laws"):
         ar.certify(atlas.counts)
     assert not ar.certify(atlas.counts.with_structure(chain())).says_nothing
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda drawn: drawn + 10**6, "more than its transitions reveal"),
+        (lambda drawn: -drawn, "its draws of laws are damaged"),
+        (lambda drawn: drawn[:-1], "its draws of laws are damaged"),
+        (lambda drawn: drawn.astype(float), "its draws of laws are damaged"),
+        (lambda drawn: drawn[[1, 0, 3, 2]], "more than its transitions reveal|its counts do not match"),
+        (lambda drawn: np.maximum(0, drawn - 1), "its counts do not match its certificate"),
+    ],
+)
+def test_forged_draws_are_refused(tmp_path, change, says):
+    atlas = ar.explore(CHAIN, 20, 2.0, structure=chain(), bounds="calibrated", **STILL)
+    atlas.save(tmp_path / "chain.atlas")
+    columns, about, arrays = container.read(tmp_path / "chain.atlas")
+    arrays["drawn"] = np.ascontiguousarray(change(arrays["drawn"]))
+    container.write(tmp_path / "forged.atlas", columns, about, arrays)
+    with pytest.raises(ValueError, match=says):
+        ar.load(tmp_path / "forged.atlas")
 
 
 def test_it_resumes_to_the_bit(tmp_path):

@@ -5,6 +5,7 @@ from math import log
 
 import numpy as np
 import pytest
+from scipy.special import xlogy
 
 import anyreward as ar
 from anyreward.certificates.decoupled import error, smallest_error
@@ -12,6 +13,7 @@ from anyreward.certificates.deviances import deviance_quantile
 from anyreward.certificates.factored import Factored
 from anyreward.certificates.law_radii import law_radius, law_tv
 
+from ..helpers.coverage import allowed
 from ..helpers.structures import RUN, SERVICE, plant_model
 
 LAWS = np.array([row for pair in zip(RUN, SERVICE, strict=True) for row in pair])
@@ -177,6 +179,41 @@ def test_values_of_policies():
     assert certificate.epsilon / 2 < found.value - found.lower < certificate.epsilon / 2 + 0.5
     again = certificate.evaluate(worst, running, episodes=4_000)
     assert again == found != certificate.evaluate(worst, running, episodes=4_000, seed=1)
+
+
+def test_all_laws_are_in_their_balls():
+    """Two parts of two values that move alike, with actions that depend on what was drawn, and delta = 0.5.
+
+    At the quotas of calibrated counts and at all looks of tight ones; without psi, the latter fails.
+    """
+    model, p, delta, runs = Factored((2, 2), 3, 4, (0, 0), lambda i, v, a: (v[0], a == i + 1)), (0.3, 0.7, 0.5, 0.2), 0.5, 120
+    q = np.array([(1 - p[2 * v + s], p[2 * v + s]) for v, s in model.laws])
+    missed = np.zeros(3)
+    for seed in range(runs):
+        rng, counts = np.random.default_rng(seed), (model.counts(dict.fromkeys(model.laws, 200)), model.counts())
+        outside = np.zeros(3, bool)
+        while not counts[0].full:
+            B = 20 + counts[1].episodes // 2
+            s, a = np.zeros((B, 5, 2), int), np.zeros((B, 4), int)
+            for h in range(4):
+                a[:, h] = np.where(s[:, h].sum(axis=1) == 1, 1 + s[:, h].argmax(axis=1), rng.integers(0, 3, B))
+                serviced = a[:, h, None] == (1, 2)
+                s[:, h + 1] = rng.random((B, 2)) < np.array(p)[2 * s[:, h] + serviced]
+            for one in counts:
+                one.add(s, a)
+            outside |= [False, misses(counts[1], q, delta), misses(counts[1], q, delta, log(1 / delta))]
+        outside[0] = misses(counts[0], q, delta)
+        missed += outside
+    assert 0.3 * delta * runs < missed[0] <= allowed(delta, runs)
+    assert missed[1] <= allowed(delta, runs) < missed[2]
+
+
+def misses(counts, q, delta, threshold=None):
+    """Whether some law is outside its ball, or outside n KL <= `threshold`."""
+    N, (c, _) = np.array(list(counts.seen.values())), counts._radii(delta)
+    n = N.sum(axis=1)
+    deviance = xlogy(N, N / np.maximum(n, 1)[:, None]) - xlogy(N, q)
+    return bool((deviance.sum(axis=1) > (n * c if threshold is None else threshold) * (1 + 1e-9)).any())
 
 
 def test_machines_that_are_not_alike_are_noticed():
