@@ -48,7 +48,7 @@ for command in json.load(open(sys.argv[1])):
         if end.code not in (None, 0, 3):
             raise
 """
-IN_FORMULAS = {"table.row_of", "greedy.settle"}  # called from methods that are compiled, and not from Python
+IN_FORMULAS = {"table.row_of", "greedy.settle", "escape.escape"}  # called from methods that are compiled, and not from Python
 
 
 def run(*command, code=0, **environment):

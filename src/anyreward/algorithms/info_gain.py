@@ -13,10 +13,16 @@ Guarantee: none. The closed form, the mutual information of a Dirichlet law and 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma
 
 from .planned import PlannedExplorer
 from .registry import register
+
+
+def digamma(x: np.ndarray | float) -> np.ndarray:
+    """psi(x), by SciPy, which takes a while to import."""
+    from scipy.special import psi
+
+    return psi(x)
 
 
 def information(alpha: np.ndarray) -> np.ndarray:
