@@ -179,8 +179,9 @@ def explore(
         arguments of `Gymnasium` (bins, max_states, terminal, action_masks, initial_state, env_args, step_timeout, state_names,
         action_names) by their names.
 
-    The certificate is looked at whenever the number of episodes has grown by the explorer's `growth` (3%) and whenever the
-    explorer says that it is there; under `replan="every"` that is the first episode at which the bound is at most epsilon/2.
+    Whenever the number of episodes has grown by the explorer's `growth` (3%), the certificate is looked at if it may be what is
+    wanted, and for the history now and then (`docs/theory.md`, 22); and whenever the explorer says that it is there: under
+    `replan="every"`, with its own bound, that is the first episode at which the bound is at most epsilon/2.
     """
     if epsilon is None and max_episodes is None and max_seconds is None:
         raise ValueError(

@@ -96,7 +96,7 @@ class Run:
         t = first = explorer.episodes
         show.begin(t, epsilon)
         log.info("exploring %s with %s, from episode %d on", environment.name, self.source["algorithm"], t)
-        look, arrived = last_look if self.history else t, False
+        look, arrived = last_look if self.history else t, t == last_look  # what was certified may be enough for this call
         while look < min(t, self.max_episodes):
             look = self.next_look(look)
         while True:
@@ -152,7 +152,7 @@ class Run:
         begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
         self.looking = time.monotonic() - begin
         if self.waits and goal > 0:
-            steady = self.explorer.steady and (bound < 1.5 * goal or not self.explorer.is_far_from(goal))
+            steady = self.explorer.steady and not self.explorer.is_far_from(goal)
             most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
         log.debug("epsilon %s after %d episodes", up(2 * bound), t)
