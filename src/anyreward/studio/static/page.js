@@ -18,7 +18,7 @@ async function ask(name, asked) {
   } catch {
     throw new Error("The studio does not answer: it was ended, or the connection was lost. Start it again.");
   }
-  const answer = await response.json();
+  const answer = await response.json().catch(() => ({ error: "The studio is too busy to answer: try again in a moment." }));
   if (answer.error) throw new Error(answer.error);
   return answer;
 }

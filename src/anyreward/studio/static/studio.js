@@ -177,7 +177,7 @@ class App {
   // What the page consists of.
 
   build() {
-    const p = this.picture, c = p.certificate;
+    const p = this.picture;
     this.mostVisited = p.visited.reduce((a, b) => Math.max(a, b), 1);
     this.status = h("p", { class: "status", role: "status" });
     this.live = h("div", { class: "unseen", "aria-live": "polite" });
@@ -203,9 +203,10 @@ class App {
     const theme = h("button", { "aria-label": "light or dark", title: "Light or dark", onclick: () => this.theme() }, "◐");
     const several = this.hello.atlases.length > 1;
     this.pick = several ? choice("atlas", this.hello.atlases.map((name) => [name, name]), this.hello.atlas, (name) => this.turnTo(name)) : null;
-    const about = [h("span", {}, p.problem), h("span", { title: c.text }, c.says_nothing ? "nothing is certified for every reward yet" : `ε = ${c.epsilon_text} for every reward, with probability ${c.sure}`), h("span", {}, `${many(c.episodes)} episodes`)];
+    this.head = h("p", { class: "about" });
+    this.summarise();
     put(this.root,
-      h("header", {}, h("div", { class: "title" }, h("h1", {}, "Reward studio"), this.pick, h("span", { class: "env" }, this.hello.atlas === "atlas" || this.pick ? p.env : this.hello.atlas)), h("p", { class: "about" }, about), theme),
+      h("header", {}, h("div", { class: "title" }, h("h1", {}, "Reward studio"), this.pick, h("span", { class: "env" }, this.hello.atlas === "atlas" || this.pick ? p.env : this.hello.atlas)), this.head, theme),
       h("main", {},
         this.still ? null : h("div", { class: "left" }, this.terms.node),
         h("div", { class: "middle" },
@@ -235,6 +236,11 @@ class App {
     this.toView(this.view);
     this.toStep(this.step ?? -1);
     matchMedia("(prefers-color-scheme: dark)").onchange = () => { this.look = null; this.redraw(); };
+  }
+
+  summarise() {
+    const { problem, certificate: c } = this.picture;
+    put(this.head, h("span", {}, problem), h("span", { title: c.text }, c.says_nothing ? "nothing is certified for every reward yet" : `ε = ${c.epsilon_text} for every reward, with probability ${c.sure}`), h("span", {}, `${many(c.episodes)} episodes`));
   }
 
   tell(text) {
@@ -530,6 +536,7 @@ class App {
       this.picture.visited = unpacked(hello.picture.visits).values;
       this.picture.certificate = hello.picture.certificate;
       this.mostVisited = this.picture.visited.reduce((a, b) => Math.max(a, b), 1);
+      this.summarise();
       this.plan();
     } else if (this.following !== `${found.env} ${found.horizon}`) {
       this.following = `${found.env} ${found.horizon}`;
