@@ -323,14 +323,15 @@ class App {
   }
 
   paint(states, steps, mark) {
-    const { value, actions } = this.brush;
+    const { value, actions } = this.brush, [term] = this.reward.terms;
+    const alone = this.reward.terms.length === 1 && term.kind === "paint" && !actions && !steps && !this.brush.steps;
+    if (alone) for (const s of states) this.echo.set(s, value * term.weight); // shown at once; the plan follows
     this.reward.paint(states, value, actions, steps ?? this.brush.steps, mark);
   }
 
   changed() {
     if (!this.ready) return;
     this.began ??= performance.now();
-    if (this.reward.term.kind === "paint" && this.reward.terms.length === 1) for (const s of [this.chosen]) if (s !== null && this.reward.terms[0].strokes.length < 50) this.echo.set(s, this.reward.painted(s) * this.reward.term.weight);
     this.goBack.hidden = true;
     this.instead = null;
     this.terms.draw();
@@ -356,13 +357,15 @@ class App {
     this.again = false;
     this.open += 1;
     const began = this.began ?? performance.now(), turn = this.turn + 1;
+    const asked = structuredClone({ reward: this.reward.asked(), cautious: this.cautious });
     this.began = null;
     this.root.dataset.asked = turn;
     this.root.classList.add("busy");
     try {
-      const found = await this.ask("plan", { reward: this.reward.asked(), cautious: this.cautious, heat: this.needsHeat() ? this.heat : null });
+      const found = await this.ask("plan", { ...asked, heat: this.needsHeat() ? this.heat : null });
       if (found && turn > (this.latest ?? 0)) {
         this.latest = turn;
+        this.answered = asked; // what the picture is of: further questions are about the same
         this.terms?.say("");
         if (!this.again && this.open === 1) this.echo.clear();
         this.display(found);
@@ -419,9 +422,8 @@ class App {
 
   // What may come a little later than the plan: what makes it uncertain, the chosen state, the comparison.
   async afterwards() {
-    const asked = { reward: this.reward.asked(), cautious: this.cautious };
     if (!this.still || this.model.kept.explain) {
-      const found = await this.ask("explain", asked, this.why);
+      const found = await this.ask("explain", this.answered, this.why);
       if (found) {
         this.shown.why = unpacked(found.by_state).values;
         this.shown.mostWhy = this.shown.why.reduce((a, b) => Math.max(a, b), 1e-30);
@@ -446,7 +448,8 @@ class App {
   }
 
   async detail() {
-    const found = await this.ask("state", { reward: this.reward.asked(), cautious: this.cautious, state: this.chosen, step: this.step ?? 0 }, this.about);
+    if (!this.answered) return;
+    const found = await this.ask("state", { ...this.answered, state: this.chosen, step: this.step ?? 0 }, this.about);
     if (!found) return;
     this.found = { ...found, actions: this.picture.actions };
     put(this.about, stateCard(this.found, this.step, (s) => this.choose(s)));
@@ -469,11 +472,11 @@ class App {
     this.comparing.hidden = !terms;
     this.root.classList.toggle("two", Boolean(terms));
     this.toView(["graph", "table"].includes(this.view) && terms ? this.views[0] : this.view);
-    if (terms) await this.compare();
+    if (terms && this.answered) await this.compare();
   }
 
   async compare() {
-    const found = await this.ask("compare", { reward: this.reward.asked(), other: { terms: this.other.terms }, cautious: this.cautious }, this.comparing);
+    const found = await this.ask("compare", { ...this.answered, other: { terms: this.other.terms } }, this.comparing);
     if (!found) return;
     this.otherShown = this.read(found.other);
     const { values } = unpacked(found.differ), S = this.picture.n_states, any = new Uint8Array(S);
@@ -486,7 +489,7 @@ class App {
   // An episode in the explored model.
   async play() {
     if (this.playing) { this.stop(); return; }
-    const found = await this.ask("play", { reward: this.reward.asked(), cautious: this.cautious, seed: Math.floor(Math.random() * 2 ** 30) }, this.status);
+    const found = await this.ask("play", { ...this.answered, seed: Math.floor(Math.random() * 2 ** 30) }, this.status);
     if (!found) return;
     if (["graph", "table"].includes(this.view)) this.toView(this.views[0]);
     const before = this.step, S = this.picture.n_states;
@@ -522,7 +525,7 @@ class App {
     this.playing = null;
     this.meet(hello);
     this.reward = new Reward(() => this.changed());
-    Object.assign(this, { shown: null, chosen: null, found: null, other: null, otherShown: null, differ: null, step: null, way: null, axes: [0, 1] });
+    Object.assign(this, { shown: null, answered: null, chosen: null, found: null, other: null, otherShown: null, differ: null, step: null, way: null, axes: [0, 1] });
     this.brush = { value: 1, size: 1, fill: false, actions: null, steps: null };
     this.echo.clear();
     this.build();
