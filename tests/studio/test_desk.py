@@ -1,15 +1,12 @@
 """The desk answers with what the library says: plans, terms, comparisons, goals, limits, trade-offs, exports."""
 
 import base64
-import io
-import json
 import threading
 
 import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.atlas.policies import read_policy
 from anyreward.studio.desk import Desk, Superseded, trajectory
 from anyreward.studio.drawing import KINDS
 
@@ -126,31 +123,6 @@ def test_a_trajectory_goes_where_the_data_went(grid):
         assert actions == [plan.policy[h, s] for h, s in enumerate(states[:-1])]
         total += sum(paid)
     assert total / n == pytest.approx(plan.value, abs=4 * 8 / np.sqrt(n))  # four standard errors at most
-
-
-def test_files_say_the_same_again(desk, grid, tmp_path):
-    reward = painted({"states": [[3, 5]], "value": 0.5, "actions": [1], "steps": [2, 4]}, ([29], 1))
-    plan = desk.planned({"reward": reward})
-
-    def content(what, ending):
-        return base64.b64decode(desk.answer("export", {"reward": reward, "what": what, "as": ending})["content"])
-
-    (tmp_path / "policy.csv").write_bytes(content("policy", "csv"))
-    assert (read_policy(tmp_path / "policy.csv", grid) == plan.policy).all()
-    assert json.loads(content("policy", "json"))["policy"] == plan.policy.tolist()
-    with np.load(io.BytesIO(content("policy", "npz")), allow_pickle=False) as kept:
-        assert (kept["policy"] == plan.policy).all()
-        assert kept["lower"] == plan.lower
-    for ending in ("csv", "json"):
-        path = tmp_path / f"reward.{ending}"
-        path.write_bytes(content("reward", ending))
-        again = grid.plan(str(path))
-        assert (again.value, again.lower, again.upper) == (plan.value, plan.lower, plan.upper)
-    arrival = {"terms": [formula("next == 29 and action == 1")]}
-    (tmp_path / "arrival.csv").write_bytes(
-        base64.b64decode(desk.answer("export", {"reward": arrival, "what": "reward", "as": "csv"})["content"])
-    )
-    assert grid.plan(str(tmp_path / "arrival.csv")).value == pytest.approx(desk.planned({"reward": arrival}).value)
 
 
 def test_a_newer_question_of_the_same_tab_ends_older_ones(desk):

@@ -25,7 +25,7 @@ from ..rewards.terms import Terms, term
 from ..setting import shown
 
 MAX_TERMS, MAX_STROKES, MAX_RANGES = 20, 20_000, 200_000
-MAX_CELLS = 2 * 10**7  # values of an expression: what is typed is computed at every key
+MAX_CELLS, MAX_TOTAL = 2 * 10**7, 10**8  # values of an expression, which is computed at every key; of all terms together
 MAX_WORK = 2 * 10**8  # values times characters of an expression
 KEPT_FILES, MAX_FILE = 16, 2**23  # files that were uploaded, and the bytes of one
 KNOWN = {"rewards": str, "stationary_rewards": bool, "paid_once": bool}  # what may be assumed of observed rewards
@@ -87,6 +87,9 @@ def wanted(asked: Any, atlas: Atlas, uploads: Uploads) -> Wanted:
                 "let it be the only term, with weight 1."
             )
         return Wanted(OWN, observed(terms[0]))
+    setting = atlas.counts.setting
+    if len(terms) * float(setting.horizon) * setting.n_states * setting.n_actions > MAX_TOTAL:
+        raise ValueError(f"{len(terms)} terms are too many for so many states: combine them in fewer.")
     total: Terms | None = None
     for i, each in enumerate(terms):
         name = text_of(each.get("name") or f"term {i + 1}", "the name of a term", 60)

@@ -54,7 +54,7 @@ class Desk:
         self.live = Live({}, None) if live is None else live
         self.uploads = asking.Uploads()
         self._plans: OrderedDict[str, Plan] = OrderedDict()
-        self._lock = threading.Lock()  # one question at a time
+        self._lock, self._noting = threading.Lock(), threading.Lock()  # one question at a time; short looks at the turns
         self._turns: OrderedDict[str, float] = OrderedDict()  # the newest question of each tab and kind
         self.worked = 0  # plans that were really computed
 
@@ -76,10 +76,11 @@ class Desk:
         if not isinstance(tab, str) or isinstance(turn, bool) or not isinstance(turn, int | float):
             return lambda: None
         key = f"{tab[:40]} {name}"
-        self._turns[key] = max(turn, self._turns.get(key, turn))
-        self._turns.move_to_end(key)
-        while len(self._turns) > OUTDATED:
-            self._turns.popitem(last=False)
+        with self._noting:
+            self._turns[key] = max(turn, self._turns.get(key, turn))
+            self._turns.move_to_end(key)
+            while len(self._turns) > OUTDATED:
+                self._turns.popitem(last=False)
 
         def still() -> None:
             if self._turns.get(key, turn) > turn:

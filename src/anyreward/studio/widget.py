@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 import anywidget
 
 from .desk import Desk, Superseded
 from .exporting import script, style
+
+log = logging.getLogger(__name__)
 
 
 class StudioWidget(anywidget.AnyWidget):
@@ -29,6 +32,9 @@ class StudioWidget(anywidget.AnyWidget):
             answer = json.loads(json.dumps(answer, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
         except Superseded:
             answer = {"superseded": True}
-        except (ValueError, KeyError, TypeError) as problem:
+        except ValueError as problem:
             answer = {"error": str(problem)}
+        except Exception:  # an answer that never came would leave the page waiting
+            log.exception("the studio could not answer %s", message)
+            answer = {"error": "The studio could not answer; the log of the notebook says why."}
         self.send({"number": number, "answer": answer})

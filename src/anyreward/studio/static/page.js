@@ -3,9 +3,19 @@ import { render } from "./studio.js";
 
 const KEPT = "anyreward-studio-key";
 const fragment = new URLSearchParams(location.hash.slice(1));
-const key = fragment.get("key") ?? localStorage.getItem(KEPT) ?? "";
+const key = fragment.get("key") ?? kept() ?? "";
+
+// The key is kept for other tabs and for links, which do not carry it; a browser may forbid that.
+function kept(text) {
+  try {
+    return text === undefined ? localStorage.getItem(KEPT) : localStorage.setItem(KEPT, text);
+  } catch {
+    return null;
+  }
+}
+
 if (fragment.has("key")) {
-  localStorage.setItem(KEPT, key);
+  kept(key);
   fragment.delete("key");
   history.replaceState(null, "", fragment.size ? `#${fragment}` : location.pathname);
 }
@@ -18,7 +28,7 @@ async function ask(name, asked) {
   } catch {
     throw new Error("The studio does not answer: it was ended, or the connection was lost. Start it again.");
   }
-  const answer = await response.json();
+  const answer = await response.json().catch(() => ({ error: "The studio is too busy to answer: try again in a moment." }));
   if (answer.error) throw new Error(answer.error);
   return answer;
 }

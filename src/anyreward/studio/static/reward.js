@@ -115,13 +115,6 @@ export class Reward {
     this.changed();
   }
 
-  // What is painted in a state, of the active painting.
-  painted(state) {
-    let value = 0;
-    for (const stroke of this.term.strokes ?? []) if (stroke.states.some(([a, b]) => a <= state && state <= b)) value = stroke.value;
-    return value;
-  }
-
   async link() {
     const text = JSON.stringify(this.terms);
     if (text === JSON.stringify([paintTerm()])) return "";

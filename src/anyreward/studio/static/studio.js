@@ -177,7 +177,7 @@ class App {
   // What the page consists of.
 
   build() {
-    const p = this.picture, c = p.certificate;
+    const p = this.picture;
     this.mostVisited = p.visited.reduce((a, b) => Math.max(a, b), 1);
     this.status = h("p", { class: "status", role: "status" });
     this.live = h("div", { class: "unseen", "aria-live": "polite" });
@@ -203,9 +203,10 @@ class App {
     const theme = h("button", { "aria-label": "light or dark", title: "Light or dark", onclick: () => this.theme() }, "◐");
     const several = this.hello.atlases.length > 1;
     this.pick = several ? choice("atlas", this.hello.atlases.map((name) => [name, name]), this.hello.atlas, (name) => this.turnTo(name)) : null;
-    const about = [h("span", {}, p.problem), h("span", { title: c.text }, c.says_nothing ? "nothing is certified for every reward yet" : `ε = ${c.epsilon_text} for every reward, with probability ${c.sure}`), h("span", {}, `${many(c.episodes)} episodes`)];
+    this.head = h("p", { class: "about" });
+    this.summarise();
     put(this.root,
-      h("header", {}, h("div", { class: "title" }, h("h1", {}, "Reward studio"), this.pick, h("span", { class: "env" }, this.hello.atlas === "atlas" || this.pick ? p.env : this.hello.atlas)), h("p", { class: "about" }, about), theme),
+      h("header", {}, h("div", { class: "title" }, h("h1", {}, "Reward studio"), this.pick, h("span", { class: "env" }, this.hello.atlas === "atlas" || this.pick ? p.env : this.hello.atlas)), this.head, theme),
       h("main", {},
         this.still ? null : h("div", { class: "left" }, this.terms.node),
         h("div", { class: "middle" },
@@ -235,6 +236,11 @@ class App {
     this.toView(this.view);
     this.toStep(this.step ?? -1);
     matchMedia("(prefers-color-scheme: dark)").onchange = () => { this.look = null; this.redraw(); };
+  }
+
+  summarise() {
+    const { problem, certificate: c } = this.picture;
+    put(this.head, h("span", {}, problem), h("span", { title: c.text }, c.says_nothing ? "nothing is certified for every reward yet" : `ε = ${c.epsilon_text} for every reward, with probability ${c.sure}`), h("span", {}, `${many(c.episodes)} episodes`));
   }
 
   tell(text) {
@@ -317,14 +323,15 @@ class App {
   }
 
   paint(states, steps, mark) {
-    const { value, actions } = this.brush;
+    const { value, actions } = this.brush, [term] = this.reward.terms;
+    const alone = this.reward.terms.length === 1 && term.kind === "paint" && !actions && !steps && !this.brush.steps;
+    if (alone) for (const s of states) this.echo.set(s, value * term.weight); // shown at once; the plan follows
     this.reward.paint(states, value, actions, steps ?? this.brush.steps, mark);
   }
 
   changed() {
     if (!this.ready) return;
     this.began ??= performance.now();
-    if (this.reward.term.kind === "paint" && this.reward.terms.length === 1) for (const s of [this.chosen]) if (s !== null && this.reward.terms[0].strokes.length < 50) this.echo.set(s, this.reward.painted(s) * this.reward.term.weight);
     this.goBack.hidden = true;
     this.instead = null;
     this.terms.draw();
@@ -350,13 +357,15 @@ class App {
     this.again = false;
     this.open += 1;
     const began = this.began ?? performance.now(), turn = this.turn + 1;
+    const asked = structuredClone({ reward: this.reward.asked(), cautious: this.cautious });
     this.began = null;
     this.root.dataset.asked = turn;
     this.root.classList.add("busy");
     try {
-      const found = await this.ask("plan", { reward: this.reward.asked(), cautious: this.cautious, heat: this.needsHeat() ? this.heat : null });
+      const found = await this.ask("plan", { ...asked, heat: this.needsHeat() ? this.heat : null });
       if (found && turn > (this.latest ?? 0)) {
         this.latest = turn;
+        this.answered = asked; // what the picture is of: further questions are about the same
         this.terms?.say("");
         if (!this.again && this.open === 1) this.echo.clear();
         this.display(found);
@@ -413,9 +422,8 @@ class App {
 
   // What may come a little later than the plan: what makes it uncertain, the chosen state, the comparison.
   async afterwards() {
-    const asked = { reward: this.reward.asked(), cautious: this.cautious };
     if (!this.still || this.model.kept.explain) {
-      const found = await this.ask("explain", asked, this.why);
+      const found = await this.ask("explain", this.answered, this.why);
       if (found) {
         this.shown.why = unpacked(found.by_state).values;
         this.shown.mostWhy = this.shown.why.reduce((a, b) => Math.max(a, b), 1e-30);
@@ -440,7 +448,8 @@ class App {
   }
 
   async detail() {
-    const found = await this.ask("state", { reward: this.reward.asked(), cautious: this.cautious, state: this.chosen, step: this.step ?? 0 }, this.about);
+    if (!this.answered) return;
+    const found = await this.ask("state", { ...this.answered, state: this.chosen, step: this.step ?? 0 }, this.about);
     if (!found) return;
     this.found = { ...found, actions: this.picture.actions };
     put(this.about, stateCard(this.found, this.step, (s) => this.choose(s)));
@@ -463,11 +472,11 @@ class App {
     this.comparing.hidden = !terms;
     this.root.classList.toggle("two", Boolean(terms));
     this.toView(["graph", "table"].includes(this.view) && terms ? this.views[0] : this.view);
-    if (terms) await this.compare();
+    if (terms && this.answered) await this.compare();
   }
 
   async compare() {
-    const found = await this.ask("compare", { reward: this.reward.asked(), other: { terms: this.other.terms }, cautious: this.cautious }, this.comparing);
+    const found = await this.ask("compare", { ...this.answered, other: { terms: this.other.terms } }, this.comparing);
     if (!found) return;
     this.otherShown = this.read(found.other);
     const { values } = unpacked(found.differ), S = this.picture.n_states, any = new Uint8Array(S);
@@ -480,7 +489,7 @@ class App {
   // An episode in the explored model.
   async play() {
     if (this.playing) { this.stop(); return; }
-    const found = await this.ask("play", { reward: this.reward.asked(), cautious: this.cautious, seed: Math.floor(Math.random() * 2 ** 30) }, this.status);
+    const found = await this.ask("play", { ...this.answered, seed: Math.floor(Math.random() * 2 ** 30) }, this.status);
     if (!found) return;
     if (["graph", "table"].includes(this.view)) this.toView(this.views[0]);
     const before = this.step, S = this.picture.n_states;
@@ -516,7 +525,7 @@ class App {
     this.playing = null;
     this.meet(hello);
     this.reward = new Reward(() => this.changed());
-    Object.assign(this, { shown: null, chosen: null, found: null, other: null, otherShown: null, differ: null, step: null, way: null, axes: [0, 1] });
+    Object.assign(this, { shown: null, answered: null, chosen: null, found: null, other: null, otherShown: null, differ: null, step: null, way: null, axes: [0, 1] });
     this.brush = { value: 1, size: 1, fill: false, actions: null, steps: null };
     this.echo.clear();
     this.build();
@@ -530,6 +539,7 @@ class App {
       this.picture.visited = unpacked(hello.picture.visits).values;
       this.picture.certificate = hello.picture.certificate;
       this.mostVisited = this.picture.visited.reduce((a, b) => Math.max(a, b), 1);
+      this.summarise();
       this.plan();
     } else if (this.following !== `${found.env} ${found.horizon}`) {
       this.following = `${found.env} ${found.horizon}`;
