@@ -94,10 +94,25 @@ def follow_root_pages(app, docname, source) -> None:
     """Pages of the repository's root are pages of the site. Links to them and from them are written for readers of the repository."""
     text, up = source[0], "../" * docname.count("/")
     if docname in ROOT_PAGES:
-        text = re.sub(r"\]\((?!https?:|#|docs/)", "](../", (HERE.parent / ROOT_PAGES[docname]).read_text()).replace("](docs/", "](")
+        text = re.sub(r"\]\((?!https?:|#|docs/)", "](../", (HERE.parent / ROOT_PAGES[docname]).read_text()).replace(
+            "](docs/", "]("
+        )
     for page, file in ROOT_PAGES.items():
         text = text.replace(f"](../{up}{file}", f"]({up}{page}.md")
     source[0] = text
+
+
+RESULTS = {
+    "Atlas", "Plan", "Interval", "Certificate", "Audit", "ConstrainedPlan", "TradeOff", "GoalPlan", "Explanation", "Drift", "Verification",
+}  # fmt: skip
+
+
+def show_signature(app, what, name, obj, options, signature, annotation):
+    """What the library makes and nobody constructs has no signature; types are shown by their last names."""
+    if what == "class" and name.rsplit(".", 1)[-1] in RESULTS:
+        return "", annotation
+    short = None if signature is None else re.sub(r"~?\b(?:\w+\.)+(?=[A-Za-z_])", "", signature).replace("<factory>", "...")
+    return short, annotation
 
 
 SECTION = re.compile(r"^(Parameters|Attributes|Returns|Yields|Raises|Methods|Other Parameters)$")
@@ -105,6 +120,8 @@ SECTION = re.compile(r"^(Parameters|Attributes|Returns|Yields|Raises|Methods|Oth
 
 def show_code(app, what, name, obj, options, lines) -> None:
     """Indented lines of a docstring's text are examples: they become code blocks. Lists of parameters stay as they are."""
+    if what == "property":
+        lines.insert(0, "")  # or else what stands before a colon is taken for its type
     text, listing, in_code = [], False, False
     for i, line in enumerate(lines):
         underlined = i + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[i + 1]) is not None
@@ -130,5 +147,6 @@ def write_what_is_made() -> None:
 
 def setup(app) -> None:
     write_what_is_made()
+    app.connect("autodoc-process-signature", show_signature)
     app.connect("source-read", follow_root_pages)
     app.connect("autodoc-process-docstring", show_code, priority=100)  # before napoleon
