@@ -1,4 +1,4 @@
-"""How `make docs` builds the site: Sphinx reads the pages of this folder, executes those that have code cells, and checks every link.
+"""How `make docs` builds the site: reads the pages of this folder, executes those that have code cells, and checks every link.
 
 What the build makes of the code itself, the reference of the command line, is written to `docs/_made/`.
 """
@@ -37,7 +37,7 @@ myst_enable_extensions = ["deflist", "colon_fence"]
 # Executed pages. An error ends the build. Nothing is taken from a cache, so that the outputs are those of this code.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600  # for a cell; compiling for the first time takes a while
 nb_merge_streams = True
 KernelManager.transport_encryption.default_value = "auto"  # what kernels are told and answer is for nobody else on this machine
 os.environ["IPYTHONDIR"] = str(HERE / "_made" / "ipython")  # not the user's, which may run code of the user's at every start
@@ -91,7 +91,7 @@ ROOT_PAGES = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md", "s
 
 
 def follow_root_pages(app, docname, source) -> None:
-    """Pages of the repository's root are pages of the site. Links to them and from them are written for readers of the repository."""
+    """Pages of the root are pages of the site. Links to them and from them are written for readers of the repository."""
     text, up = source[0], "../" * docname.count("/")
     if docname in ROOT_PAGES:
         text = re.sub(r"\]\((?!https?:|#|docs/)", "](../", (HERE.parent / ROOT_PAGES[docname]).read_text()).replace(
@@ -103,7 +103,8 @@ def follow_root_pages(app, docname, source) -> None:
 
 
 RESULTS = {
-    "Atlas", "Plan", "Interval", "Certificate", "Audit", "ConstrainedPlan", "TradeOff", "GoalPlan", "Explanation", "Drift", "Verification",
+    "Atlas", "Audit", "Certificate", "ConstrainedPlan", "Drift", "Explanation", "GoalPlan", "Interval", "Plan", "TradeOff",
+    "Verification",
 }  # fmt: skip
 
 
