@@ -1,6 +1,7 @@
 # make demo    set everything up and run the main job
 # make studio    set everything up, explore two examples, and open the page on which to paint rewards for them
 # make test    set everything up and run the tests
+# make docs    set everything up and build the site, with every tutorial executed, in docs/_build/html
 # make check    set everything up, check style and types, and run the tests that take no time, in less than a minute
 # make torture    set everything up, attack the library for about half an hour, and write docs/reliability.md
 # make newest    set everything up with the newest versions of all dependencies and run the tests
@@ -9,7 +10,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo studio test check reproduce torture newest pins lint benchmark clean
+.PHONY: demo studio test docs check reproduce torture newest pins lint benchmark clean
 
 demo: .venv/installed
 	$(BIN)/anyreward demo
@@ -19,6 +20,9 @@ studio: .venv/installed
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto
+
+docs: .venv/installed-docs
+	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --doctree-dir docs/_build/doctrees docs docs/_build/html
 
 check: lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -44,7 +48,9 @@ pins:
 	.venv-pins/bin/python -m pip install --quiet pip-tools
 	$(COMPILE) --output-file requirements.txt pyproject.toml
 	$(COMPILE) --output-file requirements-dev.txt --all-extras --constraint requirements.txt pyproject.toml
-	for file in requirements.txt requirements-dev.txt; do \
+	.venv-pins/bin/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['docs'], sep='\n')" \
+		| $(COMPILE) --output-file requirements-docs.txt --constraint requirements-dev.txt -
+	for file in requirements.txt requirements-dev.txt requirements-docs.txt; do \
 		{ echo "$(PINNED)"; cat $$file; } > .$$file && mv .$$file $$file; done
 
 lint: .venv/installed
@@ -61,5 +67,9 @@ benchmark: .venv/installed
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+.venv/installed-docs: .venv/installed requirements-docs.txt
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-docs.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-newest .venv-pins build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-newest .venv-pins docs/_build docs/_made build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

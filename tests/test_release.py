@@ -39,3 +39,13 @@ def test_the_extras_that_the_makefile_installs_exist():
     for text in ((ROOT / "Makefile").read_text(), *groups["dev"]):
         for names in re.findall(r"(?:\.|anyreward)\[([a-z,]+)\]", text):
             assert set(names.split(",")) <= extras
+
+
+def test_the_tools_of_the_site_are_pinned_and_change_no_package_of_the_tests():
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["docs"]
+    tests, site = (
+        dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)", (ROOT / f"requirements-{name}.txt").read_text(), re.M))
+        for name in ("dev", "docs")
+    )
+    assert set(wanted) <= set(site)
+    assert all(tests[name] == version for name, version in site.items() if name in tests)

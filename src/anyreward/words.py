@@ -67,10 +67,10 @@ def wording(translate: Callable[[str], str]) -> Iterator[None]:
 
 
 def console(stderr: bool = False, width: int | None = None) -> Any:
-    """A Rich console that prints texts literally: no markup, no emoji codes, no highlighting."""
+    """A Rich console that prints texts literally: no markup, no emoji codes, no highlighting. A notebook is no terminal."""
     from rich.console import Console
 
-    return Console(stderr=stderr, width=width, markup=False, highlight=False, emoji=False)
+    return Console(stderr=stderr, width=width, markup=False, highlight=False, emoji=False, force_jupyter=False)
 
 
 def is_terminal(stream: Any) -> bool:

@@ -1,0 +1,103 @@
+"""Every number that is said of episodes, certificates and intervals is one that a benchmark printed (`docs/evidence/`)."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import anyreward as ar
+
+ROOT = Path(__file__).parents[1]
+EVIDENCE = {path.stem: path.read_text() for path in sorted((ROOT / "docs" / "evidence").glob("*.txt"))}
+README = (ROOT / "README.md").read_text()
+LINES = {  # lines of benchmarks/episodes.py, by the columns of the README
+    "paper": "paper: RF-UCRL",
+    "tight, as `explore` does it": "tight, the default of explore",
+    "calibrated": "calibrated",
+}
+PROBLEMS = {
+    "double chain, 31 states, step-dependent": "double chain, L = 31, step-dependent",
+    "double chain, stationary": "double chain, L = 31, stationary",
+    "grid world, 21 × 21, step-dependent": "grid world, 21 x 21, step-dependent",
+    "grid world, 21 × 21, stationary": "grid world, 21 x 21, stationary",
+}
+
+
+def rows(text, marker="|"):
+    """The rows of all tables in a text, as lists of cells."""
+    return [
+        [cell.strip() for cell in line.strip().strip(marker).split(marker)]
+        for line in text.splitlines()
+        if line.startswith(marker)
+    ]
+
+
+def printed():
+    """What benchmarks/episodes.py printed at 0.1 H: by problem and line, the episodes and how many times fewer."""
+    found, problem = {}, ""
+    for line in EVIDENCE["episodes"].splitlines():
+        if line.strip() in PROBLEMS.values():
+            problem = line.strip()
+        elif line.startswith("┃ certificate"):
+            place = rows(line, "┃")[0].index("ε = 0.1 H")
+        elif line.startswith("│"):
+            cells = rows(line, "│")[0]
+            found[problem, cells[0]] = cells[place], cells[-2].removesuffix(" x")
+    return found
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_a_stored_result_says_how_when_and_where_it_was_measured(name):
+    command, place = EVIDENCE[name].splitlines()[:2]
+    script = re.fullmatch(r"# python (benchmarks/\w+\.py)( --\w+)*", command)
+    assert script
+    assert (ROOT / script[1]).exists()
+    assert re.match(r"# \d{4}-\d{2}-\d{2}, .*cores", place)
+
+
+def test_the_numbers_of_episodes_are_those_of_the_benchmark():
+    found = printed()
+    table = rows(README[README.index("## How many episodes") : README.index("## What you get")])
+    columns, body = table[0], table[2:]
+    assert {row[0] for row in body} == set(PROBLEMS)
+    for row in body:
+        problem = PROBLEMS[row[0]]
+        joint = (problem, "+ joint bound of a trajectory: tight")  # tight, where that bound applies
+        tight = found[joint if joint in found else (problem, "+ support-adaptive radius")]
+        cells = dict(zip(columns, row, strict=True))
+        assert (cells["tight"], cells["ratio"].removesuffix(" ×")) == tight
+        for column, line in LINES.items():
+            assert cells[column].replace("–", "") == found.get((problem, line), ("", ""))[0]
+
+
+def test_the_numbers_of_five_minutes_are_those_of_the_benchmark():
+    five = README[README.index("## What you get") : README.index("## What is certain")]
+    measured = rows(EVIDENCE["five-minutes"])
+    assert rows(five)[: len(measured)] == measured
+    named = {(cells[0], cells[4]): cells for cells in rows(EVIDENCE["declared"])}
+    declared = rows(five)[len(measured) + 2 :]
+    assert len(declared) == 4
+    for name, states, laws, *numbers in declared:
+        cells = named[name, "300,000"]
+        assert [states, laws, *numbers] == [cells[1], cells[3], *cells[5:9]]
+
+
+def test_what_a_structure_is_worth_is_what_the_benchmark_printed():
+    text = (ROOT / "docs" / "structure.md").read_text()
+    table = rows(text[text.index("## What it is worth") :])
+    assert table == rows(EVIDENCE["declared"])
+
+
+def test_how_many_times_fewer():
+    """ "One to five thousand times", and "130 times" with what the double chain declares, which takes a moment to explore."""
+    ratios = [int(ratio.replace(",", "")) for (_, line), (_, ratio) in printed().items() if "tight" in line or "support" in line]
+    assert "needs\none to five thousand times fewer episodes" in README
+    table = [int(row[3].removesuffix(" ×").replace(",", "")) for row in rows(README) if row[3:] and row[3].endswith(" ×")]
+    assert len(table) == len(PROBLEMS)
+    assert set(table) <= set(ratios)
+    assert 1_000 <= min(table) <= max(table) <= 5_000
+    declared = ar.explore(ar.envs.double_chain(), 20, epsilon=2.0, structure="own").episodes
+    flat = int(printed()["double chain, L = 31, step-dependent", LINES["tight, as `explore` does it"]][0].replace(",", ""))
+    assert 'structure="own")              # 130 times fewer' in README
+    assert flat // declared // 10 * 10 == 130
+    assert f"{declared:,} episodes in place of" in (ROOT / "docs" / "structure.md").read_text()
