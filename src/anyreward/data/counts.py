@@ -94,6 +94,7 @@ class Counts:
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
         self._changes = 0  # increases with each declaration
         self._shared: tuple[Any, Shared] | None = None  # what the laws of a structure are, with the revision that it is of
+        self._model: tuple[Any, EmpiricalModel] | None = None  # likewise
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         self.table: Table = kernels.table.Table(
@@ -716,6 +717,19 @@ class Counts:
         np.add.at(n, (c["h"][move], c["s"][move], c["a"][move]), c["count"][move])
         return n[0] if self.setting.stationary else n
 
+    def visits_of(self, h: np.ndarray, s: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """How often each of these actions was taken at each of these steps and states; at any step if stationary."""
+        S, A, columns = self.setting.n_outcomes, self.setting.n_actions, self.columns()
+        moves = columns["h"] >= 0
+        keys = ((columns["h"] * S + columns["s"]) * A + columns["a"])[moves]  # in order
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        if not len(first):
+            return np.zeros(np.shape(s), np.int64)
+        keys, many = keys[first], np.add.reduceat(columns["count"][moves], first)
+        wanted = ((0 if self.setting.stationary else h * S) + s) * A + a
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[place] == wanted, many[place], 0)
+
     def state_visits(self) -> np.ndarray:
         """How many transitions started in each state, over all steps, (S,).
 
@@ -729,7 +743,10 @@ class Counts:
         """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there are no data."""
         from .empirical import EmpiricalModel
 
-        return EmpiricalModel(self)
+        now = (*self.revision, self.transitions)
+        if self._model is None or self._model[0] != now:
+            self._model = now, EmpiricalModel(self)
+        return self._model[1]
 
     def digest(self) -> str:
         """A SHA-256 fingerprint of the setting, all counts, their evidence and the declarations."""
@@ -856,7 +873,7 @@ class Counts:
             self._changes,
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
-        twin.selected, twin._shared = self.selected, None
+        twin.selected, twin._shared, twin._model = self.selected, None, None
         return twin
 
     def __add__(self, other: Counts) -> Counts:
