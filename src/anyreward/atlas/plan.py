@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from .. import kernels
-from ..planning import Values, as_array, each_action
+from ..planning import Values, as_array, as_policy, each_action
 from ..playing.lanes import legal_action
 from ..playing.rollouts import rollouts
 from ..rewards.combining import range_of
@@ -122,7 +122,9 @@ class Plan:
 
     def playing(self, policy: np.ndarray) -> Plan:
         """This plan with another policy, (H, S), to be played; its bounds are not those of that policy."""
-        return replace(self, choice=kernels.planning.as_choice(policy))
+        setting = self.atlas.counts.setting
+        checked = as_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
+        return replace(self, choice=kernels.planning.as_choice(checked))
 
     @property
     def regret_bound(self) -> float:

@@ -303,37 +303,36 @@ def inside(places, rows, task, choice, h, mean, found, values, begin, end):
     everywhere, visited, discount, low, high = task.pay.everywhere, task.pay.visited, task.discount, task.low[h], task.high[h]
     A, given, only, prefers = len(values), is_given(choice), task.only_seen[h], task.prefers_seen
     pay, by_row = everywhere[min(h, len(everywhere) - 1)], min(h, len(visited) - 1)
+    by_state, by_action = np.uint64(pay.shape[0] > 1), np.uint64(pay.shape[1] > 1)
+    plain = by_row < 0 and not (given or prefers or keeps) and low == -inf and high == inf and len(known) == 0
     row = np.uint64(begin * A)
     for i in range(begin, end):
         s, best, top = np.uint64(state[i]), 0, -inf
         ends = len(stays) > 0 and is_in(stays, state[i])
         for a in range(A):
-            if by_row >= 0:
-                q = visited[by_row, row]
-            else:
-                q = pay[s if pay.shape[0] > 1 else np.uint64(0), a if pay.shape[1] > 1 else 0]
             e, stop = np.uint64(first[row]), np.uint64(first[row + np.uint64(1)])
-            row += np.uint64(1)
+            total = 0.0 if e < stop else mean
+            while e < stop:
+                total += p[e] * V_next[np.uint64(target[e])]
+                e += np.uint64(1)
             if ends:
                 total = V_next[s]
-            elif e == stop:
-                total = mean
-            else:
-                total = 0.0
-                while e < stop:
-                    total += p[e] * V_next[np.uint64(target[e])]
-                    e += np.uint64(1)
-            q = min(high, max(low, q + discount * total))
-            if is_illegal(known, A, s, a):
-                q = -inf
-            values[a] = q
+            q = pay[s * by_state, np.uint64(a) * by_action] + discount * total
+            if not plain:
+                if by_row >= 0:
+                    q = visited[by_row, row] + discount * total
+                q = min(high, max(low, q))
+                if is_illegal(known, A, s, a):
+                    q = -inf
+                values[a] = q
             if q > top:
                 best, top = a, q
+            row += np.uint64(1)
         if given:
             best = actions[s]
         elif prefers and not ends:
             best = best_seen(values, seen, i * A, only)
-        chosen[i], V[s] = best, values[best]
+        chosen[i], V[s] = best, top if plain else values[best]
         if keeps:
             for a in range(A):
                 Q[h % len(Q), s, a] = values[a]
