@@ -4,9 +4,10 @@
     python benchmarks/scale.py --planner        # backward induction beside SciPy and QuantEcon (`benchmarks/planning.py`)
 
 Every row is measured in a process of its own: CPU seconds, of which the first use of compiled code is no part, and the largest
-resident memory. A transition is one step of `explore`; a look is one computation of the certificate; a plan is `Atlas.plan` with its
-interval. Bytes per pair are those by which the process grew for a loaded atlas with its plan, per visited pair (Linux). An exponent b means that the
-quantity grows like the number of states to the power b at H = 100, or like H to the power b at the largest number of states.
+resident memory. A transition is one step of `explore`; a look is one computation of the certificate; a plan is `Atlas.plan` with
+its interval. Bytes per pair are those by which the process grew for a loaded atlas with its plan, per visited pair (Linux). An
+exponent b means that the quantity grows like the number of states to the power b at H = 100, or like H to the power b at the
+largest number of states.
 
 QuantEcon is not needed by anything else. For its column: pip install quantecon.
 """

@@ -159,7 +159,7 @@ def clear_drafts(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes | bytearray | Iterable[bytes]) -> None:
-    """Replaces a file by `content`, or by its parts one after the other, completely or not at all, even if the machine stops in between.
+    """Replaces a file by `content`, or by its parts, completely or not at all, even if the machine stops in between.
 
     If the path is a link, the file that it points to is replaced. An existing file keeps its mode, and its owner if permitted.
     """

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +41,9 @@ def write_policy(path: Path, atlas: Atlas, policy: np.ndarray | Choice) -> None:
         """The header, and then the lines of each step."""
         yield as_csv([COLUMNS if named else COLUMNS[:3]])
         for h, row in enumerate(rows):
-            step = enumerate(row[:S].tolist())
-            yield as_csv([h, s, a, states[s], actions[a]] for s, a in step) if named else as_csv([h, s, a] for s, a in step)
+            taken = row[:S].tolist()
+            names = (states, [actions[a] for a in taken]) if named else ()
+            yield as_csv(zip(repeat(h, S), range(S), taken, *names, strict=True))
 
     replace_file(path, lines())
 
