@@ -118,6 +118,8 @@ def test_a_policy_is_the_same_in_every_form(counts, reward):
         greedy = robust.of(robust.chosen(side), side)
         assert greedy == pytest.approx(best, abs=1e-12)
         assert greedy == robust.of(Q.argmax(axis=2), side)
+    n = np.broadcast_to(counts.n(), (H, S, A))
+    np.testing.assert_array_equal(plan.visits, np.take_along_axis(n, plan.policy[..., None], axis=2)[..., 0])
     played = [[plan.act(s, h) for s in range(S)] for h in range(setting.horizon)]
     np.testing.assert_array_equal(played, plan.policy)
     assert tuple(atlas.evaluate(plan, reward)) == tuple(atlas.evaluate(plan.policy, reward))

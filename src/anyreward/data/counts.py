@@ -724,7 +724,7 @@ class Counts:
         keys = ((columns["h"] * S + columns["s"]) * A + columns["a"])[moves]  # in order
         first = np.flatnonzero(np.diff(keys, prepend=-1))
         if not len(first):
-            return np.zeros(np.shape(s), np.int64)
+            return np.zeros(np.broadcast_shapes(np.shape(h), np.shape(s), np.shape(a)), np.int64)
         keys, many = keys[first], np.add.reduceat(columns["count"][moves], first)
         wanted = ((0 if self.setting.stationary else h * S) + s) * A + a
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
