@@ -101,6 +101,7 @@ class Counts:
         self._changes = 0  # increases with each declaration
         self._remembered: tuple[Hashable, Any] = (None, None)
         self._shared: tuple[Any, Shared] | None = None  # what the laws of a structure are, with the revision that it is of
+        self._model: tuple[Any, EmpiricalModel] | None = None  # likewise
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         self.table: Table = kernels.table.Table(
@@ -748,6 +749,19 @@ class Counts:
         np.add.at(n, (c["h"][move], c["s"][move], c["a"][move]), c["count"][move])
         return n[0] if self.setting.stationary else n
 
+    def visits_of(self, h: np.ndarray, s: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """How often each of these actions was taken at each of these steps and states; at any step if stationary."""
+        S, A, columns = self.setting.n_outcomes, self.setting.n_actions, self.columns()
+        moves = columns["h"] >= 0
+        keys = ((columns["h"] * S + columns["s"]) * A + columns["a"])[moves]  # in order
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        if not len(first):
+            return np.zeros(np.broadcast_shapes(np.shape(h), np.shape(s), np.shape(a)), np.int64)
+        keys, many = keys[first], np.add.reduceat(columns["count"][moves], first)
+        wanted = ((0 if self.setting.stationary else h * S) + s) * A + a
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[place] == wanted, many[place], 0)
+
     def state_visits(self) -> np.ndarray:
         """How many transitions started in each state, over all steps, (S,).
 
@@ -761,7 +775,10 @@ class Counts:
         """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there are no data."""
         from .empirical import EmpiricalModel
 
-        return EmpiricalModel(self)
+        now = (*self.revision, self.transitions)
+        if self._model is None or self._model[0] != now:
+            self._model = now, EmpiricalModel(self)
+        return self._model[1]
 
     def digest(self) -> str:
         """A SHA-256 fingerprint of the setting, all counts, their evidence and the declarations."""
@@ -891,7 +908,7 @@ class Counts:
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
         twin.drawn, twin.selected = self.drawn, self.selected
-        twin._shared, twin._remembered = None, (None, None)
+        twin._shared, twin._model, twin._remembered = None, None, (None, None)
         return twin
 
     def __add__(self, other: Counts) -> Counts:

@@ -65,7 +65,7 @@ SIZES = ("state", "action", "step", "next", "horizon", "states", "actions")
 
 
 def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering: Numbering | None = None) -> np.ndarray:
-    """The reward that an expression describes, as an array: (H, S, A), or (H, S, A, S) if it contains `next`.
+    """The reward that an expression describes, as a read-only array: (H, S, A), or (H, S, A, S) if it contains `next`.
 
     `numbering` has the names of states and actions that the expression may contain.
     """
@@ -73,9 +73,11 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering:
     tree = _parse(text)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     shape = (H, S, A, S) if "next" in names else (H, S, A)
-    if np.prod(shape, dtype=float) > MAX_CELLS:
+    sizes = [np.prod(shape if "next" in names else _named(part, shape), dtype=float) for part in ast.walk(tree)]
+    size, work = sizes[0], sum(sizes)
+    if size > MAX_CELLS:
         raise ValueError(f"the reward {shown(text)} has too many values, {shape}: give it as a table.")
-    if np.prod(shape, dtype=float) * sum(1 for _ in ast.walk(tree)) > MAX_WORK:
+    if work > MAX_WORK:
         raise ValueError(f"the reward {shown(text)} has too many parts for its {shape} values: give it as a table.")
     axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
     values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))
@@ -91,7 +93,14 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering:
         raise ValueError(f"the reward {shown(text)} takes more memory than there is: give it as a table.") from None
     except FloatingPointError as problem:
         raise ValueError(f"the reward {shown(text)} cannot be computed everywhere: {problem}.") from None
-    return np.array(np.broadcast_to(r, shape))
+    return np.broadcast_to(r, shape)  # the axes that it does not name take no memory
+
+
+def _named(tree: ast.AST, shape: tuple[int, ...]) -> list[int]:
+    """How long each axis is of what a part of an expression is computed for: 1 if the part does not name it."""
+    names = {NAMES.get(node.id, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    given = ("step" in names, bool(names - {"step", "action", "next", "horizon", "states", "actions"}), "action" in names)
+    return [n if named else 1 for n, named in zip(shape, given, strict=False)]
 
 
 def numbered(

@@ -136,7 +136,7 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
     r = np.zeros(shape)
     nowhere = np.zeros(len(table["reward"]), np.int64)
     r[tuple(table.get(name, nowhere) for name in ("h", "s", "a"))] = table["reward"]
-    return np.array(np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions)))
+    return np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions))
 
 
 def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:
