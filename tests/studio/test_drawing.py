@@ -1,6 +1,7 @@
 """What the page is told of an atlas: variables of states, packed arrays, what a reward pays where."""
 
 import base64
+import json
 
 import numpy as np
 import pytest
@@ -20,6 +21,18 @@ def unpacked(given):
 def test_arrays_are_packed_as_they_are(kind):
     x = np.arange(24).reshape(2, 3, 4)
     assert (unpacked(drawing.packed(x.transpose(2, 0, 1), kind)) == x.transpose(2, 0, 1)).all()
+
+
+def test_json_has_no_infinite_numbers():
+    given = {"x": np.float64(0.5), "n": np.int64(3), "worst": [float("inf"), float("nan"), "Infinity"]}
+    assert json.loads(drawing.as_json(given), parse_constant=pytest.fail) == {"x": 0.5, "n": 3, "worst": [None, None, "Infinity"]}
+
+
+def test_an_atlas_that_certifies_nothing_is_shown():
+    nothing = ar.explore(ar.envs.double_chain(3), 2, bounds="calibrated", epsilon=0.5, max_episodes=3)
+    assert nothing.certificate.says_nothing
+    json.loads(drawing.as_json(drawing.atlas_picture(nothing)), parse_constant=pytest.fail)
+    json.loads(drawing.as_json(drawing.plan_picture(nothing.plan("state == 1"))), parse_constant=pytest.fail)
 
 
 class Named:

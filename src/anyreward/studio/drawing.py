@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,14 @@ def packed(values: np.ndarray, kind: str) -> dict[str, Any]:
     """An array as JSON: its shape, its kind of numbers (u1, u2 or f4, little-endian), and its bytes in base64."""
     array = np.ascontiguousarray(values, np.dtype(KINDS[kind]).newbyteorder("<"))
     return {"shape": list(array.shape), "kind": kind, "data": base64.b64encode(array.tobytes()).decode()}
+
+
+def as_json(answer: dict[str, Any]) -> str:
+    """An answer as JSON. NumPy numbers become numbers, and infinite ones, which JSON does not have, null."""
+    text = json.dumps(answer, default=lambda x: x.item() if hasattr(x, "item") else str(x))
+    if "Infinity" in text or "NaN" in text:
+        text = json.dumps(json.loads(text, parse_constant=lambda name: None))
+    return text
 
 
 def atlas_picture(atlas: Atlas, grid: tuple[int, int] | None = None) -> dict[str, Any]:

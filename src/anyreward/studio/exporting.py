@@ -18,6 +18,7 @@ from ..atlas.plan import Plan
 from ..atlas.policies import policy_csv
 from ..pages import rendered
 from ..rewards.forms import ArrivalReward
+from .drawing import as_json
 
 STATIC = Path(__file__).parent / "static"
 MODULES = (
@@ -129,7 +130,7 @@ def style() -> str:
 def page(picture: dict[str, Any], view: dict[str, Any]) -> dict[str, Any]:
     """The whole picture as one HTML file, with the same view as on the page. No script but that of the page may run in it."""
     run = code() + 'render({ model: still(JSON.parse(document.getElementById("picture").textContent)), el: document.body });\n'
-    data = json.dumps({**picture, "view": view}, default=lambda x: x.item()).replace("<", "\\u003c")
+    data = as_json({**picture, "view": view}).replace("<", "\\u003c")
     digest = base64.b64encode(hashlib.sha256(run.encode()).digest()).decode()
     title = picture["hello"]["picture"]["env"]
     html = rendered("picture.html", code=Markup(run), style=Markup(style()), data=Markup(data), digest=digest, title=title)

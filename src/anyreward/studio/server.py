@@ -27,6 +27,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from .desk import AT_ONCE, Desk, Superseded
+from .drawing import as_json
 from .exporting import STATIC
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ def application(desk: Desk, hosts: Iterable[str], token: str) -> Guard:
             asked = await body_of(request, MAX_UPLOAD if name == "upload" else MAX_BODY)
             limiter = looks if name in AT_ONCE else works
             answer = await to_thread.run_sync(desk.answer, name, asked, limiter=limiter)
-            return Response(json.dumps(answer, default=_plain), media_type="application/json")
+            return Response(as_json(answer), media_type="application/json")
         except Refused as no:
             return JSONResponse({"error": no.sentence}, no.status)
         except Superseded:
@@ -175,8 +176,3 @@ def application(desk: Desk, hosts: Iterable[str], token: str) -> Guard:
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
     return Guard(Starlette(routes=routes), hosts, token)
-
-
-def _plain(x: Any) -> Any:
-    """NumPy numbers as JSON has them."""
-    return x.item() if hasattr(x, "item") else str(x)

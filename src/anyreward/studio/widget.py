@@ -9,6 +9,7 @@ from typing import Any
 import anywidget
 
 from .desk import Desk, Superseded
+from .drawing import as_json
 from .exporting import script, style
 
 log = logging.getLogger(__name__)
@@ -28,8 +29,7 @@ class StudioWidget(anywidget.AnyWidget):
         """Answers one question; the answer carries its number."""
         number = message.get("number") if isinstance(message, dict) else None
         try:
-            answer = self._desk.answer(message["name"], message["asked"])
-            answer = json.loads(json.dumps(answer, default=lambda x: x.item() if hasattr(x, "item") else str(x)))
+            answer = json.loads(as_json(self._desk.answer(message["name"], message["asked"])))
         except Superseded:
             answer = {"superseded": True}
         except ValueError as problem:

@@ -179,7 +179,7 @@ export function explorePanel(app) {
     put(out, found.error ? h("p", { class: "error" }, found.error) : null,
       found.curve.length ? [
         h("p", {}, h("b", {}, many(found.episodes)), ` episodes of ${found.env}`, found.met ? ": certified." : found.paused ? ", paused." : found.running ? " …" : "."),
-        chart("ε", line(1), { log: true, yText: () => found.epsilon_text }), chart("states that were visited", line(2, 100), { log: true, yText: (y) => `${said(y, 3)}%` }),
+        chart("ε", line(1), { log: true, now: found.epsilon_text }), chart("states that were visited", line(2, 100), { log: true, yText: (y) => `${said(y, 3)}%` }),
         chart("episodes a second", line(3), { log: true, yText: (y) => many(y) }),
         found.saved ? h("p", { class: "soft" }, `saved in ${found.saved}`) : null] : found.running ? h("p", { class: "soft" }, "The first episodes are being played …") : null);
   };

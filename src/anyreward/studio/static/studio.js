@@ -305,6 +305,8 @@ class App {
   }
 
   hovered(s, byKey = false) {
+    const { strokes } = this.reward.terms[0];
+    if (s === null && !this.still && this.reward.terms.length === 1 && strokes && !strokes.length) { put(this.hint, "Press a state to paint it with the brush, or add a term."); return; }
     if (s === null) { put(this.hint, "Blue: the shade that is chosen. Gold and pink: what is paid. Faint: the plan never gets there."); return; }
     const { words } = this.actionAt(s, this.step), pays = this.rewardAt(s, this.step) || 0;
     const text = `${this.nameOf(s)}: ${words}; pays ${pays ? `up to ${said(pays)}` : 0}; ${percent(this.timeAt(s, this.step))} of the time; seen ${many(this.picture.visited[s])} times`;
@@ -334,6 +336,7 @@ class App {
     this.began ??= performance.now();
     this.goBack.hidden = true;
     this.instead = null;
+    this.hovered(null);
     this.terms.draw();
     this.trade.draw();
     this.redraw();

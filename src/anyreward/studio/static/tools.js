@@ -99,7 +99,7 @@ export function choice(name, options, value, onchange) {
 }
 
 // A small chart of lines over a common x; each line is {name, points: [[x, y], ...], color}.
-export function chart(name, lines, { width = 320, height = 120, log = false, yText = said } = {}) {
+export function chart(name, lines, { width = 320, height = 110, log = false, yText = said, now } = {}) {
   const points = lines.flatMap((line) => line.points).filter(([, y]) => Number.isFinite(y));
   if (points.length < 2) return h("p", { class: "soft" }, `${name}: soon`);
   const at = (x) => (log ? Math.log(Math.max(x, 1)) : x);
@@ -107,10 +107,10 @@ export function chart(name, lines, { width = 320, height = 120, log = false, yTe
   const [x0, x1] = [Math.min(...xs), Math.max(...xs)], [y0, y1] = [Math.min(0, ...ys), Math.max(...ys) || 1];
   const px = (x) => 4 + ((at(x) - x0) / (x1 - x0 || 1)) * (width - 8);
   const py = (y) => height - 6 - ((y - y0) / (y1 - y0 || 1)) * (height - 22);
-  const latest = lines[0].points[lines[0].points.length - 1];
+  const latest = now ?? yText(lines[0].points[lines[0].points.length - 1][1]);
   return h("figure", { class: "chart" },
-    h("figcaption", {}, name, " ", h("b", {}, yText(latest[1]))),
-    svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${name}, now ${yText(latest[1])}` },
+    h("figcaption", {}, name, " ", h("b", {}, latest)),
+    svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${name}, now ${latest}` },
       svg("line", { x1: 4, x2: width - 4, y1: py(y0), y2: py(y0), class: "axis" }),
       lines.map((line) => svg("polyline", { class: line.class ?? "line",
         points: line.points.filter(([, y]) => Number.isFinite(y)).map(([x, y]) => `${px(x).toFixed(1)},${py(y).toFixed(1)}`).join(" ") })),
