@@ -79,10 +79,10 @@ copybutton_exclude = ".linenos, .gp, .go"
 def command_reference() -> str:
     """A section for each command of the command line: what `anyreward COMMAND --help` prints."""
     group = typer.main.get_command(command_line)
-    top = click.Context(group, info_name="anyreward", terminal_width=110, max_content_width=110)
+    top = click.Context(group, info_name="anyreward", terminal_width=88, max_content_width=88)
     sections = [f"```text\n{group.get_help(top)}\n```\n"]
     for name, command in group.commands.items():
-        context = click.Context(command, info_name=name, parent=top, terminal_width=110, max_content_width=110)
+        context = click.Context(command, info_name=name, parent=top, terminal_width=88, max_content_width=88)
         sections.append(f"## anyreward {name}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(sections)
 
