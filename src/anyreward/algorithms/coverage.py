@@ -18,8 +18,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from ..data.tabular import TabularMDP
 from ..setting import Setting, whole_number
@@ -59,6 +57,9 @@ def fewest_episodes(mdp: TabularMDP, targets: np.ndarray) -> float:
 
     Infinite if a pair with a positive target cannot be reached.
     """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
     c = np.asarray(targets, float)
     (H, S, _), shape = c.shape, mdp.model.shape
     mdp.check_horizon(H)

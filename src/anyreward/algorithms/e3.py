@@ -29,44 +29,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.compiled import loop
-from ..kernels.table import is_illegal, is_known, row_of
+from .. import kernels
 from ..setting import Setting, positive, probability
 from .optimistic import OptimisticExplorer
 from .r_max import given_samples, level_of, samples_for
 from .registry import register
-
-
-@loop
-def escape(table: Any, greedy: Any, H: int, A: int, m: int) -> None:
-    """The probability of meeting a state that is not known, backwards over all visited nodes."""
-    _, state, following, head, n, first, size, _, target, seen, _, _, _, known, _, _ = table
-    Q, V, settled, _ = greedy
-    for h in range(H - 1, -1, -1):
-        plane, layer = min(h, len(V) - 1), min(h, len(head) - 1)
-        ahead = V[min(h + 1, len(V) - 1)]
-        node = head[layer]
-        while node != 0:
-            least = m
-            for a in range(A):
-                if not is_known(known, A, state[node], a):
-                    least = min(least, n[row_of(node, A, a)])
-            top = 0.0
-            for a in range(A):
-                row, q = row_of(node, A, a), 0.0
-                if is_illegal(known, A, state[node], a):
-                    q = -1.0
-                elif h < H - 1 and not is_known(known, A, state[node], a):
-                    if least < m:
-                        q = 1.0 if n[row] == least else 0.0
-                    else:
-                        for e in range(first[row], first[row] + size[row]):
-                            q += seen[e] * ahead[target[e]]
-                        q /= n[row]
-                Q[plane, row] = q
-                top = max(top, q)
-            V[plane, node], settled[plane, node] = top, 1
-            node = following[node]
 
 
 class E3Index(NamedTuple):
@@ -77,7 +44,7 @@ class E3Index(NamedTuple):
     def begin(self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any) -> None:
         for h in range(problem.horizon - 1):
             greedy.unvisited[h] = 1.0
-        escape(table, greedy, problem.horizon, problem.n_actions, self.m)
+        kernels.escape.escape(table, greedy, problem.horizon, problem.n_actions, self.m)
 
     def renew(self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any) -> None:
         """Nothing is kept for each row."""
@@ -85,7 +52,7 @@ class E3Index(NamedTuple):
     def update(
         self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any, nodes: np.ndarray, actions: np.ndarray
     ) -> None:
-        escape(table, greedy, problem.horizon, problem.n_actions, self.m)
+        kernels.escape.escape(table, greedy, problem.horizon, problem.n_actions, self.m)
 
 
 @register("e3")

@@ -13,7 +13,6 @@ Guarantee: none. The closed form, the mutual information of a Dirichlet law and 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma
 
 from .planned import PlannedExplorer
 from .registry import register
@@ -21,6 +20,8 @@ from .registry import register
 
 def information(alpha: np.ndarray) -> np.ndarray:
     """The expected information of a draw about a law with the posterior Dirichlet(alpha), over the last axis."""
+    from scipy.special import digamma
+
     total = alpha.sum(axis=-1, keepdims=True)
     m = alpha / total
     return (m * (digamma(alpha + 1) - np.log(m))).sum(axis=-1) - digamma(total[..., 0] + 1)
@@ -37,6 +38,8 @@ class InfoGain(PlannedExplorer):
 
     def pays(self) -> np.ndarray:
         """I of each pair, from its successors that were seen; the others have kappa each."""
+        from scipy.special import digamma
+
         n, c, S = self.visits(), self.counts.columns(), self.setting.n_outcomes
         kappa, total = 1 / S, n + 1.0
         move = c["h"] >= 0
