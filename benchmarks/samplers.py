@@ -64,11 +64,9 @@ def main() -> None:
         p = permutation_test(epsilons.T) if given.seeds > 1 else np.ones((len(samplers),) * 2)
         for i in np.argsort(epsilons.mean(axis=0)):
             error = epsilons[:, i].std(ddof=1) / np.sqrt(given.seeds) if given.seeds > 1 else 0.0
-            verdict = "better" if p[0, i] <= 0.05 else "worse" if p[i, 0] <= 0.05 else ""
-            print(
-                f"    {samplers[i]:32} {epsilons[:, i].mean():8.3f} +- {error:.3f} {times[i] * 1e6:9.1f} us  {verdict}",
-                flush=True,
-            )
+            verdict = "better" if p[i, 0] <= 0.05 else "worse" if p[0, i] <= 0.05 else ""
+            numbers = f"{epsilons[:, i].mean():8.3f} +- {error:.3f} {times[i] * 1e6:9.1f} us"
+            print(f"    {samplers[i]:32} {numbers}  {verdict}", flush=True)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def fewest_episodes(mdp: TabularMDP, targets: np.ndarray) -> float:
 
     Infinite if a pair with a positive target cannot be reached.
     """
-    from scipy.optimize import linprog  # takes a while to import
+    from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
     c = np.asarray(targets, float)

@@ -1,11 +1,12 @@
 """What every explorer is: an algorithm that says which policy to play next (`ask`) and learns from what it met (`tell`).
 
-A new algorithm is one new file in this folder with a subclass of `Explorer`, or of one of the three that have more in common:
+A new algorithm is one new file in this folder with a subclass of `Explorer`, or of one of the four that have more in common:
 
 ==================  ==================================================================================================
 `GreedyExplorer`    greedy for an error index: reward-free algorithms (`rf_trajectory.py` is the shortest example)
 `OptimisticExplorer`  greedy for an optimistic index of one reward (`ucbvi.py`), or of errors (`rf_express.py`)
 `PhasedUCRL`        optimistic over balls around the empirical laws, in phases (`ucrl2.py`)
+`PlannedExplorer`   plans for a reward of its own making, in NumPy (`info_gain.py`)
 ==================  ==================================================================================================
 
 The decorator `register` gives it a name; nothing else has to be edited. What holds for the algorithm (whether it needs a reward,
@@ -274,8 +275,9 @@ class Explorer(ABC):
     def mistake_bound(self, epsilon: float) -> float | None:
         """At most how many episodes are played with a policy that is more than epsilon worse than the best (PAC-MDP).
 
-        It holds with probability 1 - delta, for one epsilon that is chosen beforehand; infinite if the algorithm was made for a
-        larger one, None if nothing is proved. It is a bound on a count, not a certificate of any policy.
+        It holds with probability 1 - delta, for one epsilon that is chosen beforehand and episodes that are told one by one. It
+        is infinite if the algorithm was made for a larger epsilon, None if nothing is proved. It is a bound on a count, not a
+        certificate of any policy.
         """
         return None
 

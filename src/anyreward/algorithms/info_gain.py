@@ -18,15 +18,10 @@ from .planned import PlannedExplorer
 from .registry import register
 
 
-def digamma(x: np.ndarray | float) -> np.ndarray:
-    """psi(x), by SciPy, which takes a while to import."""
-    from scipy.special import psi
-
-    return psi(x)
-
-
 def information(alpha: np.ndarray) -> np.ndarray:
     """The expected information of a draw about a law with the posterior Dirichlet(alpha), over the last axis."""
+    from scipy.special import digamma
+
     total = alpha.sum(axis=-1, keepdims=True)
     m = alpha / total
     return (m * (digamma(alpha + 1) - np.log(m))).sum(axis=-1) - digamma(total[..., 0] + 1)
@@ -43,6 +38,8 @@ class InfoGain(PlannedExplorer):
 
     def pays(self) -> np.ndarray:
         """I of each pair, from its successors that were seen; the others have kappa each."""
+        from scipy.special import digamma
+
         n, c, S = self.visits(), self.counts.columns(), self.setting.n_outcomes
         kappa, total = 1 / S, n + 1.0
         move = c["h"] >= 0

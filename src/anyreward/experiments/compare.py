@@ -303,7 +303,7 @@ def save_table(path: Path, runs: Sequence[Run]) -> None:
 
 def styles_of(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """How each algorithm is drawn: a colour for its goal, and a line of its own among those with that goal."""
-    lines = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
+    lines = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (9, 3)), (0, (1, 4)), (0, (6, 2, 1, 2, 1, 2))]
     used: dict[str, int] = {}
     styles: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(run.algorithm for run in runs):

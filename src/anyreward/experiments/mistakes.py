@@ -126,6 +126,7 @@ def save_picture(path: Path, runs: Sequence[Run], title: str, styles: dict[str, 
     )
     for axis, (text, below) in zip(axes, labels, strict=True):
         axis.set(xscale="log", yscale="symlog", xlabel=below, title=text)
+        axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
     axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     figure.suptitle(title)

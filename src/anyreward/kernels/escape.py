@@ -1,4 +1,4 @@
-"""Escaping from what is known: the largest probability of meeting a state of which too little was seen (E3)."""
+"""Escaping from what is known: the probability of meeting a state whose actions were tried too rarely (E3)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .table import is_illegal, is_known, row_of
 
 @loop
 def escape(table, greedy, H, A, m):
-    """Writes the probability of meeting a state that is not known into the index, backwards over all visited nodes.
+    """Writes Q and V of the largest probability of meeting a node that is not known, over all visited nodes.
 
-    A state is known if each of its actions was tried m times. Where it is not, those that were tried least have the index 1. In
-    the last step nothing is met any more.
+    A node is known if each of its actions was seen m times; at the last step everything is. In a node that is not known, Q is 1
+    for the actions that were tried least, and 0 for the others.
     """
     _, state, following, head, n, first, size, _, target, seen, _, _, _, known, _, _ = table
     Q, V, settled, _ = greedy
