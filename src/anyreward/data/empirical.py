@@ -66,6 +66,16 @@ class EmpiricalModel:
         if not self._stationary and horizon > self._horizon:
             raise ValueError(f"horizon is {horizon} but these counts are of {self._horizon} steps only.")
 
+    def edges_at(self, h: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All transitions of step h that have data: the pair s A + a, the successor and its probability."""
+        A, begin = self.n_actions, self.places.begin
+        layer = min(h, len(begin) - 2)
+        rows = np.arange(begin[layer] * A, begin[layer + 1] * A)
+        edges = slice(*self.rows.first[begin[layer : layer + 2] * A])
+        row = np.repeat(rows, np.diff(self.rows.first[begin[layer] * A : begin[layer + 1] * A + 1]))
+        pair = self.places.state[row // A].astype(np.int64) * A + row % A
+        return pair, self.rows.target[edges], self.rows.p[edges]
+
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
         out = np.empty((self.n_states, self.n_actions))

@@ -180,7 +180,7 @@ def explore(
         action_names) by their names.
 
     Whenever the number of episodes has grown by the explorer's `growth` (3%), the certificate is looked at if it may be what is
-    wanted, and for the history now and then (`docs/theory.md`, 22); and whenever the explorer says that it is there: under
+    wanted, and for the history now and then (`docs/theory.md`, 23); and whenever the explorer says that it is there: under
     `replan="every"`, with its own bound, that is the first episode at which the bound is at most epsilon/2.
     """
     if epsilon is None and max_episodes is None and max_seconds is None:

@@ -110,6 +110,16 @@ def ahead(table, draws, A, c, most, node, s, a, f, extreme, sign, g, v):
 
 
 @loop
+def has_data(table, draws, A, c, row):
+    """Whether a row has data; with a structure, whether each law that it draws from has."""
+    if c.ndim == 2:
+        for law in draws.law[row - np.uint64(A)]:
+            if law >= 0 and draws.free[law]:
+                return False
+    return table.size[row] > 0
+
+
+@loop
 def with_pay(f, order, sign, target, pay, begin, end, paid):
     """Adds the rewards on arrival of a pair to f, and returns the extreme of the sum over all states.
 
@@ -210,7 +220,7 @@ def values(
                 elif len(mixed) > 0:
                     total += mixed[h, s, a] * q
                 else:
-                    is_seen = here and table.size[row_of(node[i], A, a)] > 0
+                    is_seen = here and has_data(table, draws, A, c, row_of(node[i], A, a))
                     if q > top or (q == top and is_seen and not best_is_seen):
                         best, top, best_is_seen = a, q, is_seen
                 extreme_top = max(extreme_top, sign * q)

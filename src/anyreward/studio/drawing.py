@@ -227,7 +227,7 @@ def neighbours(atlas: Atlas, s: int, h: int) -> dict[str, Any]:
     """Where the actions of a state were seen to lead, and from where it is entered, in the empirical model at a step."""
     setting, model = atlas.counts.setting, atlas._model
     S, A, N = setting.n_states, setting.n_actions, model.n_states
-    pair, target, p, _ = model._layers[0 if setting.stationary else h]
+    pair, target, p = model.edges_at(0 if setting.stationary else h)
     out = (pair // A == s) & (p > 0)
     into = (target == s) & (pair // A != s) & (p > 0)
 
