@@ -81,7 +81,7 @@ def explore(
 
     The budget is `max_episodes`, `max_seconds`, or your patience: Ctrl-C returns the atlas so far.
 
-        atlas = anyreward.explore(env, horizon=20, epsilon=2.0)                        # until every plan is certain to be that good
+        atlas = anyreward.explore(env, horizon=20, epsilon=2.0)                        # until all plans are that good
         atlas = anyreward.explore(env, horizon=20, max_seconds=60, stationary=True)    # as good as a minute makes it
 
     Parameters
