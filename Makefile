@@ -1,4 +1,5 @@
 # make demo    set everything up and run the main job
+# make studio    set everything up, explore two examples, and open the page on which to paint rewards for them
 # make test    set everything up and run the tests
 # make docs    set everything up and build the site, with every tutorial executed, in docs/_build/html
 # make check    set everything up, check style and types, and run the tests that take no time, in less than a minute
@@ -9,10 +10,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs check reproduce torture newest pins lint benchmark clean
+.PHONY: demo studio test docs check reproduce torture newest pins lint benchmark clean
 
 demo: .venv/installed
 	$(BIN)/anyreward demo
+
+studio: .venv/installed
+	$(BIN)/python examples/studio.py serve $(ARGS)
 
 test: .venv/installed
 	$(BIN)/python -m pytest -n auto
@@ -31,7 +35,7 @@ torture: .venv/installed
 
 newest:
 	$(PYTHON) -m venv --clear .venv-newest
-	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[dask,minari,umb,dev]'
+	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[dask,minari,notebook,studio,umb,dev]'
 	.venv-newest/bin/python -m pytest -n auto
 
 COMPILE := .venv-pins/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \

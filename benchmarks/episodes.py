@@ -24,12 +24,14 @@ from rich.console import Console
 from rich.table import Table
 
 import anyreward as ar
+from anyreward.algorithms import Explorer
 from anyreward.certificates.bounds import TightBound
 from anyreward.certificates.error_index import ErrorIndex
 from anyreward.data.empirical import EmpiricalModel
 from anyreward.words import interval
 
 H, DELTA = 20, 0.1
+Explorer.looks_can_wait = False  # levels are read off histories, which then have a look every 3%
 RADII = {"threshold": "paper", "transfer": False}
 INGREDIENTS = [  # name, algorithm, bound, for which settings
     ("paper: RF-UCRL", "rf-ucrl", "paper", (False, True)),

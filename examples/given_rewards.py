@@ -27,7 +27,6 @@ print(f"The plan for the agreed weights: between {plan.lower:.3f} and {plan.uppe
 
 why = mixed.explain(reward)
 print(f"\n{why}")
-print(f"About {why.episodes_to_halve:.0f} more episodes would halve that.")
 longer = mixed.extend(corridor, max_episodes=int(why.episodes_to_halve), rewards=[reward], progress=False)
 narrow = longer.plan(reward)
 print(f"After {longer.episodes} episodes: between {narrow.lower:.3f} and {narrow.upper:.3f}.")

@@ -41,6 +41,11 @@ PROMISES = {
         r"normal +earns .*certainly (N) to (N)", r"its value lies between (N) and (N)",
         r"Better .* by (N) to (N)", r"day 9: wear \d",
     ],
+    "many_machines": [
+        r"30 parts move independently, by 8 laws, as declared",
+        r"service none: certainly worth (N) to (1[0-3]\.\d+) of 20; played, it earns 1[0-3]\.\d+",
+        r"service the worst: certainly worth (1[3-4]\.\d+) to (N) of 20; played, it earns 1[45]\.\d+",
+    ],
     "shared_laws": [
         r"declaring nothing: the certificate says nothing; this plan certainly earns (N) to (N) of 20",
         r"declaring eight laws: .* lose at most \d\.\d\d; this plan certainly earns (1[78]\.\d+) to (N) of 20",
@@ -48,6 +53,7 @@ PROMISES = {
         r"declaring one law of demand, storage is dear: the plan certainly earns (N) to (N) of 14",
         r"66 states and actions share one law \('demand'\), as declared",
     ],
+    "studio": [r"Exploring a grid", r"The page would be at http://127\.0\.0\.1:\d+/"],
     "taxi": [
         r"the plan earns at least 7\.930", r"the optimum is 7\.930", r"certainly between (N) and (N)", r"earned \+\d+",
     ],

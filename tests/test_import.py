@@ -1,6 +1,7 @@
 """Importing is fast, and compiling happens once."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 
 import anyreward
 
-HEAVY = ("numba", "llvmlite", "pyarrow", "matplotlib", "rich", "typer", "scipy", "gymnasium", "pandas")
+HEAVY = (
+    "numba", "llvmlite", "pyarrow", "matplotlib", "rich", "typer", "scipy", "gymnasium", "pandas", "jinja2", "starlette",
+    "uvicorn", "anywidget",
+)  # fmt: skip
 
 
 def run(code):
@@ -64,8 +68,8 @@ def test_names_that_are_promised():
 
 ROOMS = (
     "setting shared_laws structure words _files _checks executors", "outline plots pages", "kernels", "data rewards",
-    "planning envs", "playing", "certificates theory", "atlas", "algorithms", "environments", "exploring", "testing experiments",
-    "cli __main__",
+    "planning envs", "playing", "certificates theory", "atlas", "algorithms", "environments", "exploring", "studio",
+    "testing experiments", "cli __main__",
 )  # fmt: skip
 
 
@@ -91,3 +95,10 @@ def test_no_room_imports_one_above_it():
                 names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
                 wrong += [f"{'/'.join(parts)} imports {name}" for name in names if level.get(name, 0) > level[parts[0]]]
     assert wrong == []
+
+
+def test_the_studio_is_opened_by_the_command_line_and_by_name_alone():
+    """What it needs is optional: no other room imports it."""
+    package = Path(anyreward.__file__).parent
+    paths = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in ("studio", "cli", "__init__.py")]
+    assert not [path for path in paths if re.search(r"^\s*(?:from|import) .*\bstudio\b", path.read_text(), re.M)]

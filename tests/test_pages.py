@@ -2,14 +2,16 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
+from jinja2 import UndefinedError
 
 import anyreward as ar
 from anyreward import pages, plots
 from anyreward.outline import Outline
-from anyreward.pages import Html, element, interval_bar, plan_page
+from anyreward.pages import Markup, interval_bar, part, plan_page, rendered
 
 EVIL = """<script>alert("1")</script><img src=x onerror='x'>&amp;"""
 TAGS = {
@@ -94,15 +96,24 @@ def test_a_page_needs_nothing_from_elsewhere_and_follows_the_reader(atlas):
 
 
 @pytest.mark.parametrize("text", ["<b>", "a & b", '"', "'", "\x1b[31m", "‮evil", "\x00"])
-def test_elements_escape(text):
-    made = element("p", text, aria_label=text)
-    assert isinstance(made, Html)
-    inner = made.removeprefix("<p").removesuffix("</p>")
-    assert "<" not in inner
-    assert not {"\x1b", "‮", "\x00"} & set(made)
-    assert inner.count('"') == 2
-    assert element("p", made) == f"<p>{made}</p>"  # once is enough
-    assert made + text == made + Html(element("i", text).removeprefix("<i>").removesuffix("</i>"))
+def test_parts_escape(text):
+    """As a text and as the value of an attribute; what is markup already is not escaped again."""
+    made = part("facts", [(text, [text, text])])
+    assert isinstance(made, Markup)
+    assert made.count("<") == made.count(">") == 12  # the tags of dl, dt, dd, ul and two li, and no others
+    bar = part("bar", 0, 1, None, text, text, text)
+    assert bar.count("<") == bar.count(">") == 10
+    assert not {"\x1b", "\u202e", "\x00"} & set(made + bar)
+    assert bar.count('"') == 10  # around the values of five attributes
+    assert made in part("listed", made)
+
+
+def test_every_value_of_every_template_is_escaped_and_none_may_be_missing():
+    with pytest.raises(UndefinedError):
+        rendered("audit.html", head="x")
+    for template in (Path(pages.__file__).parent / "templates").iterdir():
+        assert "|safe" not in template.read_text().replace(" ", "")
+        assert "autoescape" not in template.read_text()
 
 
 def test_the_interval_is_said_outward_with_what_it_means(chain):

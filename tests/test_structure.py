@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -72,6 +73,26 @@ def test_parts_may_have_parents_and_fewer_outcomes():
     laws = made.tabulate(6, 1, 2)
     assert len(laws.sizes) == 6 + 2  # the first part has a law for each of its values and each of its parent's
     assert set(laws.sizes) == {2}
+
+
+def test_parts_with_names_say_the_same_as_parts_with_numbers():
+    spaces = gymnasium.spaces
+    space = spaces.Dict({"wear": spaces.Discrete(2), "stock": spaces.Discrete(3)})  # which sorts its keys
+    numbered = ar.Structure.factored((3, 2), parents=[(0, 1), (1,)]).tabulate(6, 2, 4)
+    for sizes, parents in (
+        ({"stock": 3, "wear": 2}, {"stock": ["stock", "wear"]}),
+        (space, [["stock", "wear"], ["wear"]]),
+        (spaces.Tuple((spaces.Discrete(3), spaces.Discrete(2))), [[0, 1], [1]]),
+        (spaces.MultiDiscrete([3, 2]), {0: [0, 1]}),
+    ):
+        laws = ar.Structure.factored(sizes, parents).tabulate(6, 2, 4)
+        assert dataclasses.replace(laws, names=numbered.names) == numbered
+    assert ar.Structure.factored(space).tabulate(6, 2, 4).names[0] == "('stock', (0,), 0)"
+    asked = set()
+    ar.Structure.factored(
+        space, law=lambda part, level, a: asked.add(part) or part, successor=lambda part, level, a, x: x
+    ).tabulate(6, 2, 4)
+    assert asked == {"stock", "wear"}
 
 
 def test_arrays_say_the_same_as_functions():
@@ -254,6 +275,11 @@ def test_laws_that_nothing_draws_from_are_refused_in_files():
         (lambda: ar.Structure.drawn([lambda s, a: 0], [2], 3), "successor is 3: it has to be a function"),
         (lambda: ar.Structure.factored((2.9, 2.9)), "lists of whole numbers are needed"),
         (lambda: ar.Structure.factored("22"), "lists of whole numbers are needed"),
+        (lambda: ar.Structure.factored({"a": 2, "b": 2}, {"c": ["a"]}), "for each of 2 parts, the names, which are"),
+        (lambda: ar.Structure.factored({"a": 2, "b": 2}, {"b": ["a", "d"]}), "for each of 2 parts, the names, which are"),
+        (lambda: ar.Structure.factored({"a": 2, "b": 2}, {"b": "ab"}), "lists of whole numbers are needed"),
+        (lambda: ar.Structure.factored(gymnasium.spaces.Discrete(4)), "lists of whole numbers are needed"),
+        (lambda: ar.Structure.factored({"a": gymnasium.spaces.Box(0, 1), "b": 2}), "lists of whole numbers are needed"),
         (lambda: ar.Structure.factored((1,) * 70), "from 1 to 60 parts"),
         (lambda: ar.Structure.factored((3,), law=np.zeros((3, 1))), "law is array.*: it has to be a function"),
     ],

@@ -286,6 +286,9 @@ def test_the_rates_of_the_table():
         for regime in ("small delta", "small epsilon"):
             (upper, _), (lower, _) = (theory.rate(problem, regime, side, 31, 2, 20, 0.5, 0.1) for side in ("upper", "lower"))
             assert upper / lower == pytest.approx(1 if (problem, regime) == ("best policy", "small epsilon") else 20)
+        newest, whose = theory.rate(problem, "small delta, by step", "lower", 31, 2, 20, 0.5, 0.1)
+        assert newest == pytest.approx(20 * theory.rate(problem, "small delta", "lower", 31, 2, 20, 0.5, 0.1)[0])
+        assert whose == "Domingues et al. 2021"
     assert theory.rate("reward-free", "small epsilon", "lower", 31, 2, 20, 0.5, 0.1) == (
         31**2 * 2 * 400 / 0.25,
         "Jin et al. 2020",

@@ -14,12 +14,15 @@ Reward-free exploration and planning in finite-horizon Markov decision processes
 `term`                                           names a part of a reward, by which a plan's value is split
 `Automaton`                                      a goal that remembers, or a reward machine, for `Atlas.reach`
 `Structure`                                      declares that many states and actions share few laws
+`studio`                                         a page on which to paint a reward and see its plan
 `audit`                                          checks whether an environment is Markov, and stationary
 `ALGORITHMS`, `Explorer`, `RFUCRL`, ...          exploration algorithms, to use with `ask` and `tell`
 `backward_induction`, `evaluate_policy`          exact planning in a known model
 `envs`, `theory`                                 example environments; the paper's formulas
 ===============================================  ==============================================================================
 """
+
+from typing import TYPE_CHECKING
 
 from . import envs, theory
 from .algorithms import ALGORITHMS, BPIUCRL, RFUCRL, Explorer, RFTrajectory
@@ -28,6 +31,7 @@ from .atlas.automata import Automaton
 from .atlas.format import load
 from .atlas.plan import Interval, Plan
 from .certificates.certificate import Certificate, certify
+from .certificates.factored import Factored
 from .data.counts import Counts
 from .data.tabular import TabularMDP
 from .exploring.audit import Audit, audit
@@ -39,6 +43,11 @@ from .rewards.terms import term
 from .setting import Setting
 from .structure import Structure
 from .theory import horizon_for_discount
+
+if TYPE_CHECKING:
+    from .studio.opening import studio
+else:
+    from . import studio  # a package that can be called: what it needs is imported then
 
 __version__ = "0.2.0"
 
@@ -53,6 +62,7 @@ __all__ = [
     "Counts",
     "EnvironmentFailure",
     "Explorer",
+    "Factored",
     "Gymnasium",
     "Interval",
     "Plan",
@@ -69,6 +79,7 @@ __all__ = [
     "horizon_for_discount",
     "identify",
     "load",
+    "studio",
     "term",
     "theory",
 ]

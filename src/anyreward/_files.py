@@ -8,7 +8,7 @@ import secrets
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -158,8 +158,8 @@ def clear_drafts(path: Path) -> None:
                 draft.unlink(missing_ok=True)
 
 
-def replace_file(path: Path, content: bytes | bytearray) -> None:
-    """Replaces a file by `content`, completely or not at all, even if the machine stops in between.
+def replace_file(path: Path, content: bytes | bytearray | Iterable[bytes]) -> None:
+    """Replaces a file by `content`, or by its parts, completely or not at all, even if the machine stops in between.
 
     If the path is a link, the file that it points to is replaced. An existing file keeps its mode, and its owner if permitted.
     """
@@ -168,7 +168,7 @@ def replace_file(path: Path, content: bytes | bytearray) -> None:
     try:
         with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600 if target.exists() else 0o666)) as file:
             _take_after(file.fileno(), target)
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes | bytearray) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

@@ -85,10 +85,12 @@ def cluster(scheduler: str | None, wait: float = 60.0) -> Iterator[Executor | No
         return
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port, normalize_address
     except ImportError:
         raise ValueError("Dask is not installed: pip install anyreward[dask].") from None
     with _without_its_log():
         try:
+            get_address_host_port(normalize_address(scheduler))  # a client of what is no address would wait when it is deleted
             client = Client(scheduler, timeout=10, set_as_default=False)
         except (OSError, ValueError) as problem:
             raise ValueError(f"there is no Dask scheduler at {scheduler}: {' '.join(str(problem).split())[:150]}.") from None

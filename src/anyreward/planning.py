@@ -10,22 +10,26 @@ where V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from . import kernels
 from .data.tabular import TabularMDP, checked_policy
-from .rewards.forms import ArrivalReward, Reward, as_reward
+from .rewards.forms import ArrivalReward, Reward, as_reward, core, own_copy
 from .setting import whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
 
-    from .kernels.planning import Rows
+    from .kernels.planning import Choice, Found, Pay, Places, Rows, Task
 
-MANY = 2**18  # rows from which on a step is worth a second thread
+MANY = 2**16  # rows from which on a step is worth a second thread
 
 
 class Transitions(Protocol):
@@ -39,15 +43,21 @@ class Transitions(Protocol):
         """Raises if the model has no transition probabilities for that many steps."""
 
     @property
+    def places(self) -> Places:
+        """The states of each step that have transitions of their own."""
+
+    @property
     def rows(self) -> Rows:
-        """The transitions of all steps, as the compiled pass takes them."""
+        """Their transitions."""
 
-    def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
-        """The expectation of a reward on arrival for each state-action pair at step h, (S, A)."""
+    def pay(self, reward: ArrivalReward, horizon: int) -> Pay:
+        """The expectation of a reward on arrival, which is all that planning needs of it."""
 
 
-class Values(NamedTuple):
+class Values:
     """The result of planning.
+
+    It can be unpacked, ``Q, V, policy = backward_induction(...)``. What is large is computed when it is first asked for.
 
     Attributes
     ----------
@@ -58,11 +68,134 @@ class Values(NamedTuple):
     policy : ndarray
         (H, S) integers: the optimal policy, or the deterministic policy that was evaluated. (H, S, A) probabilities if a
         stochastic policy was evaluated.
+    start : ndarray, (S,)
+        The first row of V.
+    choice : Choice
+        The policy as compiled passes take it, for which nothing is stored where nothing was seen.
     """
 
-    Q: np.ndarray
-    V: np.ndarray
-    policy: np.ndarray
+    def __init__(
+        self, model: Transitions, task: Task, given: Choice | None = None, mixed: np.ndarray | None = None, keep: bool = False
+    ) -> None:
+        self._model, self._task, self._given, self._mixed = model, task, given, mixed
+        self._beyond = np.zeros(len(task.low) + 1)
+        found = self._pass(len(self._beyond) if keep else 2)
+        if keep:
+            self.V = found.V
+        self.start = found.V[0].copy()
+        self.choice = given if given is not None else chosen_in(model.places, task.pay, found, task.low, task.high)
+
+    def plus(self, beyond: np.ndarray) -> Values:
+        """These values with a constant added to those of each step, (H + 1,)."""
+        self._beyond, self.start = beyond, self.start + beyond[0]
+        return self
+
+    @cached_property
+    def V(self) -> np.ndarray:
+        return self._pass(V=len(self._task.low) + 1).V + self._beyond[:, None]
+
+    @cached_property
+    def Q(self) -> np.ndarray:
+        return self._pass(Q=len(self._task.low)).Q
+
+    @cached_property
+    def policy(self) -> np.ndarray:
+        return self._mixed if self._mixed is not None else as_array(self.choice, self._model.n_states, self._model.n_actions)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.Q, self.V, self.policy))
+
+    def each(self) -> Iterator[tuple[int, np.ndarray]]:
+        """V step by step from the last: the step and the values of all states, which are overwritten by later ones."""
+        found = self._room(2, 0)
+        for h in range(len(self._task.low) - 1, -1, -1):
+            self._step(h, found, None)
+            yield h, found.V[h % 2] + self._beyond[h]
+
+    def _room(self, V: int, Q: int) -> Found:
+        model = self._model
+        return room(
+            model.places, model.n_states, model.n_actions, len(self._task.low), V, Q if self._mixed is None else max(1, Q)
+        )
+
+    def _pass(self, V: int = 2, Q: int = 0) -> Found:
+        """All steps; that many rows of V and Q are kept."""
+        model, found = self._model, self._room(V, Q)
+        workers, most = kernels.processors(), int(np.diff(model.places.begin).max())
+        if self._mixed is None and (workers == 1 or most * model.n_actions < MANY):
+            task, given = self._task, nothing_chosen(self._given)
+            kernels.planning.induct(model.places, model.rows, task, given, found, np.empty(model.n_actions))
+            return found
+        with ThreadPoolExecutor(workers) as pool:
+            for h in range(len(self._task.low) - 1, -1, -1):
+                self._step(h, found, pool)
+        return found
+
+    def _step(self, h: int, found: Found, pool: ThreadPoolExecutor | None) -> None:
+        """One step, by as many threads as there are processors if there is a pool of them."""
+        places, A, mixed = self._model.places, self._model.n_actions, self._mixed
+        rows, task, given, ahead = self._model.rows, self._task, nothing_chosen(self._given), found.V[(h + 1) % len(found.V)]
+        mean = float(ahead.mean() if mixed is not None else kernels.planning.mean_ahead(places, rows, h, ahead))
+        kernels.planning.outside(places, task, given, h, mean, found)
+        layer = min(h, len(places.begin) - 2)
+        parts = 1 if pool is None else kernels.processors()
+        ends = np.linspace(places.begin[layer], places.begin[layer + 1], parts + 1).astype(int).tolist()
+
+        def work(i: int) -> None:
+            kernels.planning.part(places, rows, task, given, h, mean, found, np.empty(A), ends[i], ends[i + 1])
+
+        list(map(work, range(parts)) if pool is None else pool.map(work, range(parts)))
+        if mixed is not None:
+            Q = found.Q[h % len(found.Q)]
+            found.V[h % len(found.V)] = (mixed[h] * np.where(mixed[h] > 0, Q, 0.0)).sum(axis=1)
+
+
+def paid(reward: np.ndarray) -> Pay:
+    """A reward (H, S, A) as compiled passes take it. They are compiled for writable arrays in C order, and write to none."""
+    few = core(reward).view()
+    with suppress(ValueError):  # of somebody who may not write to it either
+        few.flags.writeable = True
+    return kernels.planning.Pay(np.require(few, float, ["C", "W"]), np.zeros((0, 0)))
+
+
+def room(places: Places, S: int, A: int, H: int, V: int = 2, Q: int = 0) -> Found:
+    """What a pass over H steps writes to; that many rows of V and Q are kept."""
+    planes = H if len(places.begin) == 2 else 1
+    return kernels.planning.Found(
+        np.zeros((V, S)),
+        np.zeros((Q, S, A)),
+        np.zeros((planes, len(places.state)), np.int32),
+        np.zeros(H),
+        np.zeros(S, np.int64),
+        np.empty(S),
+    )
+
+
+def chosen_in(places: Places, pay: Pay, found: Found, low: np.ndarray, high: np.ndarray) -> Choice:
+    """What a pass chose, as a policy for other passes."""
+    nobody = kernels.planning.as_choice(np.zeros((0, 0), np.int32))
+    return nobody._replace(
+        chosen=found.chosen, begin=places.begin, state=places.state, known=places.known, everywhere=pay.everywhere,
+        ahead=found.ahead, low=low, high=high,
+    )  # fmt: skip
+
+
+def nothing_chosen(given: Choice | None) -> Choice:
+    """The policy that passes are to follow; an empty one if they are to find the best."""
+    return kernels.planning.as_choice(np.zeros((0, 0), np.int32)) if given is None else given
+
+
+def as_array(choice: Choice, S: int, A: int) -> np.ndarray:
+    """A policy as an array (H, S)."""
+    H, M = max(len(choice.array), len(choice.ahead)), choice.chosen.shape[1]
+    if not choice.ended.shape[1]:
+        if len(choice.array):
+            return choice.array
+        if M * len(choice.chosen) == H * S:  # every state has a place at every step
+            return choice.chosen.reshape(H, S)
+    out = np.empty((H, S), np.int32)
+    kernels.planning.act_always(choice, A, out)
+    return out
 
 
 def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: int, discount: float = 1.0) -> Values:
@@ -90,7 +223,7 @@ def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: 
     """
     transitions = _transitions(model, horizon)
     r = as_reward(reward, transitions.n_states, transitions.n_actions, horizon)
-    return induct(transitions, r, horizon, discount)
+    return induct(transitions, own_copy(r), horizon, discount, keep=True)
 
 
 def evaluate_policy(
@@ -117,7 +250,15 @@ def evaluate_policy(
     transitions = _transitions(model, horizon)
     pi = as_policy(policy, transitions.n_states, transitions.n_actions, horizon)
     r = as_reward(reward, transitions.n_states, transitions.n_actions, horizon)
-    return induct(transitions, r, horizon, discount, pi)
+    return induct(transitions, own_copy(r), horizon, discount, pi, keep=True)
+
+
+def each_action(choice: Choice, horizon: int, S: int, A: int) -> Iterator[np.ndarray]:
+    """The actions of a policy in all states, (S,), from the first step to the last; they are overwritten by later ones."""
+    out = np.empty(S, np.int64)
+    for h in range(horizon):
+        kernels.planning.act(choice, h, A, out)
+        yield out
 
 
 def induct(
@@ -125,52 +266,32 @@ def induct(
     reward: np.ndarray | ArrivalReward,
     horizon: int,
     discount: float,
-    policy: np.ndarray | None = None,
-    seen: np.ndarray | None = None,
+    policy: np.ndarray | Choice | None = None,
+    prefers_seen: bool = False,
     last: bool = True,
     limits: tuple[np.ndarray, np.ndarray] | None = None,
+    keep: bool = False,
 ) -> Values:
     """Backward induction for the optimum, or for a policy; reward and policy have been checked.
 
-    With `seen`, (H, S, A) or (1, S, A) booleans, the optimum is that of the policies that choose an action that was seen in every
-    state that has one; at the last step only if `last`, but there too a seen one is preferred among equals.
+    With `prefers_seen` the optimum is that of the policies that choose an action that was seen in every state that has one; at
+    the last step only if `last`, but there too a seen one is preferred among equals.
 
-    With `limits`, (H,) each, values at each step are cut off there.
+    With `limits`, (H,) each, values at each step are cut off there. `keep` says whether V is wanted.
     """
-    S, A = model.n_states, model.n_actions
-    r = mean_reward(model, reward, horizon)
-    Task = kernels.planning.Task
-    Q, V, chosen = np.empty((horizon, S, A)), np.zeros((horizon + 1, S)), np.zeros((horizon, S), np.int64)
-    mixed = policy if policy is not None and policy.ndim == 3 else None
-    task = Task(
-        reward=np.require(r[:1] if r.strides[0] == 0 else r, float, ["C", "W"]),  # compiled for writable arrays in C order
+    mixed = policy if isinstance(policy, np.ndarray) and policy.ndim == 3 else None
+    given = None if isinstance(policy, np.ndarray) else policy
+    if isinstance(policy, np.ndarray) and mixed is None:
+        given = kernels.planning.as_choice(policy)
+    task = kernels.planning.Task(
+        pay=model.pay(reward, horizon) if isinstance(reward, ArrivalReward) else paid(reward),
         discount=float(discount),
         low=np.full(horizon, -inf) if limits is None else np.array(limits[0], float),
         high=np.full(horizon, inf) if limits is None else np.array(limits[1], float),
-        illegal=getattr(model, "illegal", np.zeros((0, 0), bool)),  # only empirical models have any
-        seen=np.zeros((0, 0, 0), bool) if seen is None else np.require(seen, bool, ["C", "W"]),
+        prefers_seen=prefers_seen,
         only_seen=np.array([last or h + 1 < horizon for h in range(horizon)]),
-        policy=np.zeros((0, 0), np.int64) if policy is None or mixed is not None else np.require(policy, np.int64, ["C", "W"]),
     )
-    workers = kernels.processors()
-    if mixed is None and (workers == 1 or S * A < MANY):
-        kernels.planning.induct(model.rows, task, Q, V, chosen)
-        return Values(Q, V, chosen if policy is None else policy)
-    bounds = np.linspace(0, S, workers + 1).astype(int).tolist()
-    with ThreadPoolExecutor(workers) as pool:
-        for h in range(horizon - 1, -1, -1):
-            every = model.rows, task, h, float(V[h + 1].mean()), Q, V, chosen
-            list(pool.map(lambda i, every=every: kernels.planning.part(*every, bounds[i], bounds[i + 1]), range(workers)))
-            if mixed is not None:
-                V[h] = (mixed[h] * np.where(mixed[h] > 0, Q[h], 0.0)).sum(axis=1)
-    return Values(Q, V, chosen if policy is None else policy)
-
-
-def mean_reward(model: Transitions, reward: np.ndarray | ArrivalReward, horizon: int) -> np.ndarray:
-    """A reward as (H, S, A). A reward on arrival becomes its expectation in the model, which is all that planning needs."""
-    if isinstance(reward, ArrivalReward):
-        return np.stack([model.expect_pay(h, reward) for h in range(horizon)])
-    return reward
+    return Values(model, task, given, mixed, keep)
 
 
 def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:

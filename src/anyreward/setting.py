@@ -23,6 +23,7 @@ from .structure import Structure
 MIN_PROBABILITY = 1e-300  # the smallest accepted confidence parameter: its shares must not underflow
 MAX_NODES = 2**31 - 2  # visited (step, state) nodes are numbered with 32 bits
 TOLERANCE = 1e-9  # how far the sum of given probabilities may be from one; they are then rescaled
+MOST_NAMES = 20  # that an error message lists; more of them help nobody
 TERMINALS = ("outcome", "end", "state")  # how an early termination is represented, see `Setting`
 
 
@@ -362,12 +363,16 @@ def distribution(law: Sequence[tuple[int, float]], most: int = 6) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the most similar known name, or a list of all of them."""
+    """The end of an error message about an unknown name: the most similar known name, or a list of (the first) known ones."""
     known = sorted(known)
     close = get_close_matches(name[:100], known, 1)
     if close:
         return f"; perhaps {close[0]!r} is meant"
-    return f"; there {'is' if len(known) == 1 else 'are'} {', '.join(known)}" if known else "; there are none"
+    if not known:
+        return "; there are none"
+    others = f" and {len(known) - MOST_NAMES:,} others" if len(known) > MOST_NAMES + 1 else ""
+    apart = "; " if any("," in each for each in known) else ", "
+    return f"; there {'is' if len(known) == 1 else 'are'} {apart.join(known[:MOST_NAMES] if others else known)}{others}"
 
 
 def shown(value: Any) -> str:

@@ -9,7 +9,7 @@ import base64
 import binascii
 import hashlib
 import zlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ import numpy as np
 MOST_EDGES = 2**26  # possible transitions of all pairs: beyond, neither time nor memory suffice
 MOST_DRAWS = 60  # of a transition
 TOLERANCE = 1e-9  # how far the probabilities of a known law may be from summing to one
+LONGEST = 60  # characters of a law's name that are kept
 NAMED = 4  # laws up to which assumptions name them, if their names are texts
 
 
@@ -178,6 +179,27 @@ class SharedLaws:
         unknown[[g for g, _ in self.known]] = False
         return unknown
 
+    def by_law(self, numbers: Mapping[Hashable, int], what: str = "quotas") -> tuple[int, ...]:
+        """Numbers by law, 0 for those that are left out, from a mapping with laws as the structure calls them."""
+        from . import setting  # which imports this module
+
+        if not isinstance(numbers, Mapping):
+            raise ValueError(
+                f"{what} is {shown(numbers)}: with a structure it has to be a mapping from laws to numbers of draws."
+            )
+        found = [0] * len(self.sizes)
+        for law, n in numbers.items():
+            called = shown(law)[:LONGEST]
+            same = [g for g, name in enumerate(self.names) if name == called]
+            if len(same) != 1:
+                laws = ", ".join(self.names[:NAMED]) + (", ..." if len(self.names) > NAMED else "")
+                why = "there is no such law" if not same else "several laws begin with this name"
+                raise ValueError(f"{what} has the law {called}, but {why}: the laws are {laws}.")
+            found[same[0]] = setting.whole_number(n, f"{what} of the law {called}")
+            if found[same[0]] < 0:
+                raise ValueError(f"{what} of the law {called} is {n}: it cannot be negative.")
+        return tuple(found)
+
     @property
     def step_dependent(self) -> bool:
         """Whether laws depend on the step."""
@@ -211,6 +233,14 @@ def distribution(p: Sequence[Any], what: str) -> tuple[float, ...]:
     if not all(0.0 <= x <= 1.0 for x in values) or abs(sum(values) - 1.0) > TOLERANCE:
         raise ValueError(f"{what} is {shown(p)}: probabilities are from 0 to 1 and sum to one.")
     return values
+
+
+def draws_before(law: np.ndarray) -> np.ndarray:
+    """For draws in the order in which they were drawn, given by their laws (T,): how many of the same law came before each."""
+    order = np.argsort(law, kind="stable")
+    before = np.empty(len(law), np.int64)
+    before[order] = np.arange(len(law)) - np.searchsorted(law[order], law[order])
+    return before
 
 
 def packed(array: np.ndarray) -> str:

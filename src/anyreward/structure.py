@@ -32,9 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .shared_laws import MOST_DRAWS, MOST_EDGES, SharedLaws, distribution, packed, shown
-
-LONGEST = 60  # characters of a law's name that are kept
+from .shared_laws import LONGEST, MOST_DRAWS, MOST_EDGES, SharedLaws, distribution, packed, shown
 
 
 class Structure:
@@ -139,24 +137,29 @@ class Structure:
     @classmethod
     def factored(
         cls,
-        sizes: Sequence[int],
-        parents: Sequence[Sequence[int]] | None = None,
-        law: Callable[[int, tuple[int, ...], int], Hashable] | None = None,
-        outcomes: Callable[[int, tuple[int, ...], int], Sequence[Any]] | None = None,
-        successor: Callable[[int, tuple[int, ...], int, Any], int] | None = None,
+        sizes: Any,
+        parents: Sequence[Sequence[int]] | Mapping[Any, Sequence[Any]] | None = None,
+        law: Callable[[Any, tuple[int, ...], int], Hashable] | None = None,
+        outcomes: Callable[[Any, tuple[int, ...], int], Sequence[Any]] | None = None,
+        successor: Callable[[Any, tuple[int, ...], int, Any], int] | None = None,
         known: Mapping[Hashable, Any] | None = None,
     ) -> Structure:
         """States of several parts that move independently, given the state and the action.
 
             plant = Structure.factored((4, 4, 4), law=lambda i, level, a: (level, a == i + 1))     # machines that wear alike
+            shop = Structure.factored({"stock": 3, "wear": 5}, parents={"stock": ["stock", "wear"]})
+            same = Structure.factored(env.observation_space, parents={"stock": ["stock", "wear"]})      # a Dict of these parts
 
         Parameters
         ----------
-        sizes : sequence of int
-            How many values each part has. State number s is `numpy.ravel_multi_index(parts, sizes)`.
-        parents : sequence of sequences of int, optional
+        sizes : sequence of int, mapping from names to int, or observation space
+            How many values each part has. State number s is `numpy.ravel_multi_index(parts, sizes)`. A Dict, Tuple or
+            MultiDiscrete of Gymnasium has such parts; those of a Dict have its keys as names, in its order, which is that of the
+            alphabet. Values are numbered from 0, whatever a space calls them.
+        parents : sequence of sequences of int, or mapping, optional
             For each part, the parts on which its next value depends, in the order in which functions are given their values. By
-            default each part depends on itself alone.
+            default each part depends on itself alone, and so do parts that a mapping leaves out. Parts with names are called by
+            them, here and by the functions, in place of their number i.
         law : callable (i, values, a), optional
             The law of part i where its parents have these values. By default every part, values and action have a law of their
             own. Parts that behave alike share laws if this does not depend on i.
@@ -167,9 +170,12 @@ class Structure:
         known : mapping, optional
             As for `Structure`.
         """
+        listed: Any = np.ravel(sizes.nvec) if hasattr(sizes, "nvec") else getattr(sizes, "spaces", sizes)  # of a space
+        names = list(listed) if isinstance(listed, Mapping) else None  # of the parts, if they have any
         try:
-            parts = tuple(index(size) for size in sizes)
-            above = tuple((i,) for i in range(len(parts))) if parents is None else tuple(tuple(map(index, p)) for p in parents)
+            parts = tuple(index(getattr(n, "n", n)) for n in (listed if names is None else listed.values()))
+            called: Sequence[Any] = range(len(parts)) if names is None else names
+            above = _numbers_of(parents, called)
         except TypeError:
             raise ValueError(
                 f"sizes is {shown(sizes)} and parents is {shown(parents)}: lists of whole numbers are needed."
@@ -182,9 +188,8 @@ class Structure:
             if given_function is not None:
                 _check_callable(given_function, name_of)
         if len(above) != len(parts) or any(not 0 <= j < len(parts) for group in above for j in group):
-            raise ValueError(
-                f"parents is {shown(parents)}: it needs, for each of {len(parts)} parts, the numbers of its parents."
-            )
+            what = "numbers" if names is None else f"names, which are {shown(names)},"
+            raise ValueError(f"parents is {shown(parents)}: it needs, for each of {len(parts)} parts, the {what} of its parents.")
 
         def given(i: int, s: int) -> tuple[int, ...]:
             values = np.unravel_index(s, parts)
@@ -192,19 +197,19 @@ class Structure:
 
         def draw(i: int) -> _Draw:
             def name(h: int, s: int, a: int) -> Hashable:
-                return (i, given(i, s), a) if law is None else law(i, given(i, s), a)
+                return (called[i], given(i, s), a) if law is None else law(called[i], given(i, s), a)
 
             def possible(s: int, a: int, which: Hashable) -> Any:
-                return range(parts[i]) if outcomes is None else outcomes(i, given(i, s), a)
+                return range(parts[i]) if outcomes is None else outcomes(called[i], given(i, s), a)
 
             return _Draw(name, possible, False)
 
         def ahead(s: int, a: int, possible: list[tuple[Any, ...]], n_states: int) -> np.ndarray:
             flat = np.zeros(1, np.int64)
             for i, size in enumerate(parts):
-                moved = [x if successor is None else successor(i, given(i, s), a, x) for x in possible[i]]
-                called = (f"the next value of part {i} after {shown(x)} in state {s} with action {a}" for x in possible[i])
-                values = np.array([_number(t, size, what) for t, what in zip(moved, called, strict=True)], np.int64)
+                moved = [x if successor is None else successor(called[i], given(i, s), a, x) for x in possible[i]]
+                said = (f"the next value of part {called[i]} after {shown(x)} in state {s} with action {a}" for x in possible[i])
+                values = np.array([_number(t, size, what) for t, what in zip(moved, said, strict=True)], np.int64)
                 flat = (flat[:, None] * size + values).reshape(-1)
                 if len(flat) > MOST_EDGES:
                     raise ValueError(f"state {s} with action {a} has more than {MOST_EDGES:,} successors, which are too many.")
@@ -354,6 +359,19 @@ class _Draw(NamedTuple):
             return outcomes(which) if callable(outcomes) else outcomes
 
         return cls(function, possible, of_step)
+
+
+def _numbers_of(parents: Any, called: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    """The parents of each part by their numbers, -1 for what is no part. Raises a TypeError for what are no lists."""
+    if parents is None:
+        return tuple((i,) for i in range(len(called)))
+    if isinstance(parents, Mapping):
+        parents = [parents.get(name, (name,)) for name in called] if set(parents) <= set(called) else ()
+    if any(isinstance(group, str) for group in parents):
+        raise TypeError
+    if isinstance(called, range):
+        return tuple(tuple(map(index, group)) for group in parents)
+    return tuple(tuple(called.index(name) if name in called else -1 for name in group) for group in parents)
 
 
 def _function_of_pair(law: Any, name: str) -> tuple[Callable[[int, int, int], Any], bool]:

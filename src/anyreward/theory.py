@@ -190,15 +190,23 @@ RATES: dict[tuple[str, str, str], tuple[Callable[[float, float, float, float, fl
     ("best policy", "small epsilon", "upper"): (lambda S, A, H, eps, d: S * A * H**2 / eps**2, "UCB-VI"),
     ("best policy", "small epsilon", "lower"): (lambda S, A, H, eps, d: S * A * H**2 / eps**2, "Dann & Brunskill 2015"),
 }
+for _problem in ("reward-free", "best policy"):  # who can do every reward can do one
+    RATES[_problem, "small delta, by step", "lower"] = (
+        lambda S, A, H, eps, d: S * A * H**3 / eps**2 * log(1 / d),
+        "Domingues et al. 2021",
+    )
 
 
 def rate(problem: str, regime: str, side: str, S: int, A: int, H: int, epsilon: float, delta: float) -> tuple[float, str]:
     """An entry of the paper's table of known rates for stationary transitions, without constants and logarithmic factors.
 
+    Beside the table stands one that is newer: the lower bound for transitions that depend on the step, with one factor H more.
+
     Parameters
     ----------
     problem : {"reward-free", "best policy"}
-    regime : {"small delta", "small epsilon"}
+    regime : {"small delta", "small epsilon", "small delta, by step"}
+        The last one has lower bounds alone.
     side : {"upper", "lower"}
         An upper bound on the number of episodes that an algorithm achieves, or a lower bound for all algorithms.
     S, A, H : int

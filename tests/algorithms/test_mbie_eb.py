@@ -112,3 +112,15 @@ def test_it_guarantees_no_policy(scale):
     assert explorer.own_epsilon is None
     assert explorer.recommendation is None
     assert explorer.heuristic == (scale != 1.0)
+
+
+def test_few_episodes_are_bad():
+    """The bound on the chain for epsilon = 2 and as many episodes as it asks for; smaller for larger epsilon, None if scaled."""
+    mdp, K = ar.envs.double_chain(), 2_042_774
+    explorer = MBIEEB(mdp.setting(20), mdp.reward, budget=K)
+    L, level = math.log(2 * 1178 * K / 0.1), 31 * math.log(2) + math.log(4 * 1178 / 0.1)
+    m = math.ceil((190 * (math.sqrt(L / 2) + math.sqrt(2 * level) / 2)) ** 2)
+    assert m == pytest.approx(K, rel=1e-6)
+    assert explorer.mistake_bound(2.0) == pytest.approx(40 * (1240 * m + math.log(40)), rel=1e-9)
+    assert explorer.mistake_bound(4.0) < explorer.mistake_bound(2.0) / 7
+    assert MBIEEB(mdp.setting(20), mdp.reward, budget=K, scale=0.5).mistake_bound(2.0) is None

@@ -1,16 +1,21 @@
 """MultiBPI: which reward it plays for, when it stops, what is certified then, and that it can be resumed."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import anyreward as ar
 from anyreward.algorithms.multi_bpi import MultiBPI
+from anyreward.certificates.intervals import Robust
+from anyreward.kernels.robust import LOWER, UPPER
 from anyreward.rewards.given import Given
 
 from ..helpers import bpi_reference, reference
 from ..helpers.explorers import advanced
 from ..helpers.problems import random_mdp
 from ..helpers.structures import chain
+from ..helpers.tabular import Tabular, transitions
 
 CHAIN = ar.envs.double_chain(7)
 GOALS = ["state == 6", "state == 0", "own"]
@@ -162,9 +167,54 @@ def test_what_cannot_be_explored_for_is_one_sentence(wrong, says):
         ar.explore(CHAIN, 6, max_episodes=10, **wrong)
 
 
-def test_what_is_only_observed_cannot_be_given():
-    with pytest.raises(ValueError, match=r"rewards\[1\] is 'own', but what this environment pays is not known beforehand"):
-        ar.explore("FrozenLake-v1", 3, max_episodes=10, rewards=["state == 1", "own"], initial_state=0, progress=False)
+@pytest.mark.usefixtures("quick_look")
+@pytest.mark.parametrize("stationary", [False, True])
+def test_what_an_environment_pays_is_observed(stationary, tmp_path):
+    """Its interval is that of plans for it, whose balls and means have half of delta each; other rewards have the same balls."""
+    env, file = Tabular(transitions(3, 2), pay=lambda s, a, s_next: s_next / 2), tmp_path / "it.atlas"
+    options = {"rewards": ["own", "state == 1"], "stationary": stationary, "progress": False, "seed": 3}
+    atlas = ar.explore(env, 3, max_episodes=96, **options)
+    certificate, bound = atlas.certificate, atlas.certificate.bound
+    own, other = (atlas.plan(reward, cautious=True).regret_bound for reward in options["rewards"])
+    one = np.broadcast_to(np.eye(6)[1] + np.eye(6)[4], (3, 6))[..., None].repeat(2, axis=2)  # after an end as well
+    robust = Robust(atlas.counts, bound.kl_radii(atlas.counts, 0.05), bound.most_successors(atlas.counts.setting), one)
+    assert other == pytest.approx(robust.best(UPPER)[1] - robust.best(LOWER)[1], abs=1e-7)
+    assert certificate.epsilon == pytest.approx(max(own, other), abs=1e-7)
+    assert "rewards lie in [0, 1]" in certificate.assumptions
+    ar.explore(env, 3, max_episodes=64, checkpoint=file, **options)
+    again = ar.explore(env, 3, max_episodes=96, checkpoint=file, **options)
+    assert (again.counts, again.certificate.epsilon) == (atlas.counts, certificate.epsilon)
+    assert ar.load(file).certificate == dataclasses.replace(certificate, claimed=True)
+
+
+@pytest.mark.usefixtures("quick_look")
+def test_what_cannot_be_done_with_an_observed_reward_is_one_sentence():
+    env, options = Tabular(transitions(3, 2), pay=lambda s, a, s_next: 2.0), {"max_episodes": 40, "progress": False}
+    for says, more in (
+        ("mixtures is True, but what 'own' pays is only observed", {"rewards": ["own", "state == 1"], "mixtures": True}),
+        (r"step 0 paid 2: it has to be in \[0, 1\]. Pass reward_range", {"rewards": ["own"]}),
+    ):
+        with pytest.raises(ValueError, match=says):
+            ar.explore(env, 3, **options, **more)
+    atlas = ar.explore(env, 3, rewards=["own"], reward_range=(0, 2), **options)
+    with pytest.raises(ValueError, match=r"rewards\[0\] is 'own', but what this environment pays is not known beforehand"):
+        atlas.extend(env, rewards=["own"], max_episodes=10, same_environment=True)
+    explorer, episode = MultiBPI(CHAIN.setting(6), rewards=[Given.to_be_observed(CHAIN.setting(6), (0.0, 1.0))]), CHAIN.rollout
+    for rewards, says in (
+        (None, "rewards are missing"),
+        (np.zeros(5), r"have shape \(5,\): they have to be like"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            explorer.tell(*episode(explorer.ask()), rewards)
+    with pytest.raises(ValueError, match="data from elsewhere cannot be gone on from"):
+        explorer.go_on_from(explorer.counts)
+
+
+def test_policies_ahead_break_ties_differently_where_all_is_planned_at_once():
+    explorer = MultiBPI(CHAIN.setting(6), rewards=["next == 6", "state == 0"])
+    ahead = [explorer.ask_ahead(k) for k in range(3)]
+    np.testing.assert_array_equal(ahead[0], explorer.ask())
+    assert (ahead[1] != ahead[2]).any()
 
 
 def test_a_certificate_is_about_its_rewards_alone():

@@ -107,7 +107,6 @@ def test_one_reward_takes_few_episodes():
     [
         ({"structure": 3}, "structure is 3: it has to be a Structure"),
         ({"structure": chain(), "bounds": "paper"}, "the bounds 'paper' do not know of a structure"),
-        ({"structure": chain(), "bounds": "calibrated", "epsilon": 2.0}, "the bounds 'calibrated' do not know of a structure"),
         ({"structure": chain(30)}, "successor|impossible"),
         ({"structure": chain(), "algorithm": "bpi-ucrl", "rewards": "random", "reward": np.zeros(31)}, "has to be known"),
     ],

@@ -138,6 +138,10 @@ def test_a_plan_never_picks_an_action_that_was_never_seen_where_a_seen_one_exist
     daring = atlas.plan(reward, allow_unseen=True)
     assert daring.value >= plan.value - 1e-12
     assert daring.upper == plan.upper
+    if "action" not in reward:  # otherwise the reward alone may guarantee more
+        careful = atlas.plan(reward, cautious=True)
+        assert not (~np.take_along_axis(seen, careful.policy[..., None], axis=2)[..., 0] & seen.any(axis=2)).any()
+        assert careful.lower >= plan.lower - 1e-12
 
 
 def test_the_bounds_are_those_of_the_policy_that_is_returned():

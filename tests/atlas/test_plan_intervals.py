@@ -1,5 +1,8 @@
 """Every plan has an interval of its own, true for all rewards at once, also for those chosen to break it."""
 
+import warnings
+
+import gymnasium
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -178,3 +181,36 @@ def test_wherever_the_atlas_comes_from(kind, tmp_path):
         atlas.save(tmp_path / "a.atlas")
         assert ar.load(tmp_path / "a.atlas").plan(mdp.reward).upper == pytest.approx(atlas.plan(mdp.reward).upper)
     assert margin(atlas, mdp, mdp.reward) >= 0
+
+
+class EndsAnywhere(gymnasium.Env):
+    """Three states in a row, of which the last pays; an episode may end in each of them."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.s = 0
+        return 0, {}
+
+    def step(self, action):
+        if self.np_random.random() < 0.1:
+            return self.s, 0.0, True, False, {}
+        forward = self.np_random.random() < (0.8 if action else 0.2)
+        self.s = min(2, self.s + 1) if forward else 0
+        return self.s, 0.0, False, False, {}
+
+
+@pytest.mark.usefixtures("quick_look")
+def test_a_plan_that_is_paid_for_actions_after_an_end_says_so():
+    """Resting pays after an end, and not before: a plan names one action for both. An array of all outcomes mends it."""
+    r = np.array([[0.2, 0.0], [0.2, 0.0], [1.0, 0.8]])
+    options = {"epsilon": 0.5, "stationary": True, "progress": False}
+    atlas = ar.explore(EndsAnywhere, 5, rewards=[r], **options)
+    with pytest.warns(UserWarning, match=r"certain to be within [\d.]+ of the optimum only, not within 0.5: its reward depends"):
+        assert atlas.plan(r).regret_bound > 0.5
+    whole = np.concatenate([r, r.max(axis=1, keepdims=True).repeat(2, axis=1)])
+    atlas = ar.explore(EndsAnywhere, 5, rewards=[whole], **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert atlas.plan(whole).regret_bound <= 0.5

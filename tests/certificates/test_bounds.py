@@ -233,6 +233,62 @@ def test_options_that_are_refused(options, names):
         ar.certify(some_counts(), **options)
 
 
+# --- What is not computed again, and what need not be computed ---
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(VARIANTS), st.lists(st.integers(1, 40), min_size=2, max_size=6), seeds, st.sampled_from([None, 3]))
+def test_radii_of_rows_that_grow_are_those_of_the_same_counts_afresh(variant, parts, seed, K):
+    """Bit for bit, whatever was asked before and whenever: rows without new observations keep theirs, unless evidence is open."""
+    setting, bound, other = replace(SETTING, **variant), TightBound(max_successors=K), TightBound(joint=False)
+    counts, rng = ar.Counts(setting, transfer=True), np.random.default_rng(seed)
+    states, actions = random_episodes(setting, sum(parts), seed)
+    for i, part in enumerate(parts):
+        begin = sum(parts[:i])
+        counts.add_episodes(*counts.checked(states[begin : begin + part], actions[begin : begin + part]))
+        afresh = ar.Counts.from_state(setting, counts.state(), transfer=True)
+        asked = other if rng.random() < 0.2 else bound
+        for mine, new in zip(asked.radii(counts, 0.1), asked.radii(afresh, 0.1), strict=True):
+            used = counts.n_nodes * setting.n_actions
+            np.testing.assert_array_equal(mine[:used], new[:used])
+        assert bound(counts, 0.1) == bound(afresh, 0.1)
+
+
+def highest(bound, counts, delta):
+    """The largest goal, about, that the bound is said to be certainly above."""
+    goals = [g for g in np.geomspace(1e-4, 4.0, 60) if bound.is_above(counts, delta, g)]
+    return max(goals, default=0.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(VARIANTS), st.integers(1, 3000), seeds, st.floats(-4, 1), st.floats(-7, 1), deltas)
+def test_no_multipliers_bring_the_bound_below_what_it_is_certain_to_be_above(variant, episodes, seed, scale, log_u, delta):
+    """Against the backward pass in 50 digits, for the multipliers that were found and for any others."""
+    setting, bound, rng = replace(SETTING, **variant), TightBound(), np.random.default_rng(seed)
+    counts = times(some_counts(setting, 1 + episodes % 50, seed), 1 + episodes // 50)
+    details, least = bound.details(counts, delta), highest(bound, counts, delta)
+    assert bound(counts, delta) == details.value
+    assert least < details.value
+    problem = Problem(counts, details.radii, details.tv)
+    joint = Joint.of(counts, replace(details, u=np.exp(log_u)), delta) if not setting.stationary else Joint()
+    lam = np.exp(scale + rng.normal(size=setting.horizon)) * (rng.random() < 0.9)
+    with localcontext(prec=50):
+        assert trajectory(problem, lam, joint)[0] > least
+
+
+def test_what_the_bound_is_certain_to_be_above_is_worth_knowing():
+    """It is a good part of the bound, in each of its variants, in the beginning and later on."""
+    for variant in VARIANTS:
+        for factor in (1, 100):
+            counts = times(some_counts(replace(SETTING, **variant), 50), factor)
+            bound = TightBound()(counts, 0.1)
+            assert highest(TightBound(), counts, 0.1) > (0.4 if counts.setting.stationary else 0.2) * bound
+    few, one = some_counts(SETTING, 1), ar.Counts(SETTING)
+    for counts in (few, one):
+        assert TightBound().is_above(counts, 0.1, 2.0, SETTING.horizon)  # the largest that it can be: no radii are computed
+        assert TightBound()(counts, 0.1) == TightBound().details(counts, 0.1).value >= 2.0
+
+
 # --- Sizes at the edge ---
 
 

@@ -21,9 +21,9 @@ from anyreward.certificates.calibrated import (
     Shares,
     assemble,
     calibrated_bound,
-    deviance_limit,
     forecast_bound,
 )  # fmt: skip
+from anyreward.certificates.deviances import deviance_limit
 
 from ..helpers.calibrated_reference import Charge, Reference, stages, whole_design
 

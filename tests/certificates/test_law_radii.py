@@ -217,7 +217,7 @@ def test_a_law_without_data_can_be_anything_on_its_outcomes():
         ({"max_successors": 2}, "max_successors, deterministic and threshold do not suit a structure"),
         ({"deterministic": True}, "do not suit a structure"),
         ({"bounds": "paper"}, "the paper's bounds do not know of a structure"),
-        ({"bounds": "calibrated", "quotas": np.ones((31, 2))}, "the bounds 'calibrated' do not know of a structure"),
+        ({"bounds": "calibrated", "quotas": np.ones((31, 2))}, "with a structure it has to be a mapping from laws"),
     ],
 )
 def test_bounds_that_do_not_know_of_structures(options, says):

@@ -80,13 +80,17 @@ def test_workers_do_not_change_the_file(tmp_path):
     call = ("explore", "FrozenLake-v1", "--horizon", 4, "--max-episodes", 40, "--quiet", "--out")
     said(*call, tmp_path / "one.atlas", "--batch", 8, code=3)
     said(*call, tmp_path / "two.atlas", "--workers", 2, code=3)
-    assert (tmp_path / "one.atlas").read_bytes() == (tmp_path / "two.atlas").read_bytes()
+    said(*call, tmp_path / "vector.atlas", "--n-envs", 2, code=3)
+    one, two, vector = ((tmp_path / f"{name}.atlas").read_bytes() for name in ("one", "two", "vector"))
+    assert one == two == vector
 
 
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
         (("--workers", 9), "--workers is 9, but a batch has only 8 episodes to share out"),
+        (("--n-envs", 9), "--n-envs is 9, but a batch has only 8 episodes to share out"),
+        (("--workers", 2, "--n-envs", 2), "--workers is given with --n-envs: each says who plays the episodes"),
         (("--batch", 0), "--batch is 0: it has to be at least 1."),
         (("--workers", 2, "--algorithm", "jin2020"), "--workers is given, but"),
     ],

@@ -1,27 +1,20 @@
-"""Logs with names of any kind: what is counted, what is refused and named, and what is kept."""
+"""Logs: what is counted, what is assumed, and what was done by those who kept them."""
 
 from collections import Counter
 from datetime import datetime, timedelta
-from enum import Enum
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyreward as ar
-from anyreward.atlas import container
-from anyreward.data.columns import read_table
 from anyreward.data.logs import CUT_OFF, IN_ORDER
-from anyreward.data.spaces import Indexed, Whole
 from anyreward.planning import induct
 from anyreward.rewards.observed import UNKNOWN
 
-from ..helpers.forging import parts_of
+from ..helpers.logs import NAMES, counted, small
 
-NAMES = {"episode": "id", "state": "where", "action": "what"}
 STATES = ["hall", ("floor", 2), 7, 2.5, "attic"]
 ACTIONS = ["up", 1, ("jump", "far")]
 
@@ -230,175 +223,6 @@ def test_in_the_empirical_model_what_was_done_earned_what_was_earned():
     assert atlas.evaluate(atlas.behaviour, reward).value == pytest.approx(mean)
 
 
-# --- Names ---
-
-
-def small(**changes):
-    """A log of three episodes, the second of which terminates."""
-    table = {
-        "id": ["x", "x", "y", "y", "z"],
-        "t": [0, 1, 0, 1, 0],
-        "where": ["hall", "attic", "hall", "cellar", "attic"],
-        "what": ["up", "down", "down", "up", "up"],
-        "then": ["attic", "hall", "cellar", "hall", "attic"],
-        "paid": [1.0, 0.0, 0.5, 1, 0],
-        "over": [False, False, False, True, False],
-    }
-    return table | changes
-
-
-def counted(table=None, **options):
-    return ar.Counts.from_dataframe(small() if table is None else table, **{**NAMES, "horizon": 2, "next": "then", **options})
-
-
-def test_names_are_kept_in_memory_and_in_a_file(tmp_path):
-    counts = counted(reward="paid", terminated="over")
-    atlas = ar.Atlas(counts, ar.certify(counts))
-    atlas.save(tmp_path / "log.atlas")
-    for it in (atlas, ar.load(tmp_path / "log.atlas")):
-        assert [it.state_name(s) for s in range(6)] == [
-            "attic", "cellar", "hall", "terminated in attic", "terminated in cellar", "terminated in hall",
-        ]  # fmt: skip
-        assert [it.action_name(a) for a in range(2)] == ["down", "up"]
-        assert it.paid == counts.paid
-        assert it.source["log"]["terminated"] == 1
-        plan = it.plan("state == 'attic'")
-        assert plan.policy[0, 2] == 1
-        assert plan.act("hall", 0) == "up"
-        assert it.plan("own").act("hall", 0) == "down"  # 0.5 and then 1 in the cellar, in place of 1 and then 0 in the attic
-        assert np.array_equal(it.behaviour, atlas.behaviour)
-
-
-def test_counts_do_not_depend_on_names():
-    """Only on the numbering: what sorts in the same way has the same digest."""
-    other = {"hall": (2, "h"), "attic": (0, "a"), "cellar": (1, "c")}
-    renamed = small(where=[other[s] for s in small()["where"]], then=[other[s] for s in small()["then"]])
-    one, two = counted(), counted(renamed)
-    assert one == two
-    assert one.numbering != two.numbering
-    assert ar.certify(one) == ar.certify(two)
-
-
-def test_numbers_do_not_depend_on_the_order_of_rows():
-    table = pd.DataFrame(small())
-    shuffled = table.sample(frac=1, random_state=3)
-    one, two = (counted(part, step="t", reward="paid", terminated="over") for part in (table, shuffled))
-    assert one == two
-    assert one.numbering == two.numbering
-    assert one.paid == two.paid
-    assert two.source["log"]["reordered"] == 2 - (shuffled["t"].tolist() == sorted(shuffled["t"]))
-
-
-def test_states_that_cannot_be_sorted_are_numbered_as_they_appear():
-    table = small(where=["hall", 3, "hall", (1, 2), 3], then=[3, "hall", (1, 2), "hall", 3])
-    assert counted(table).numbering.observations.values == ["hall", 3, (1, 2)]
-
-
-def test_plain_numbers_are_their_own_numbers():
-    codes = {"hall": 2, "attic": 0, "cellar": 1}
-    table = small(where=[codes[s] for s in small()["where"]], then=[codes[s] for s in small()["then"]])
-    assert isinstance(counted(table).numbering.observations, Whole)
-    assert isinstance(counted(table, states=range(5)).numbering.observations, Whole)
-    assert counted(table, states=range(5)).setting.n_states == 5
-    gaps = small(where=[10 * codes[s] for s in small()["where"]], then=[10 * codes[s] for s in small()["then"]])
-    assert counted(gaps).numbering.observations.values == [0, 10, 20]
-    truths = small(where=[s == "hall" for s in small()["where"]], then=[s == "hall" for s in small()["then"]])
-    assert isinstance(counted(truths).numbering.observations, Indexed)  # True is not called 1
-
-
-def test_several_columns_are_one_state_and_one_action():
-    table = {
-        "id": [1, 1, 1, 2, 2, 2],
-        "queue1": [0, 1, 2, 0, 0, 1],
-        "queue2": [3, 3, 1, 3, 1, 1],
-        "serve": ["first", "second", None, "second", "first", None],
-        "fast": [True, False, None, True, True, None],
-    }
-    columns = {"episode": "id", "state": ["queue1", "queue2"], "action": ["serve", "fast"]}
-    counts = ar.Counts.from_dataframe(table, horizon=2, **columns)
-    numbering = counts.numbering
-    assert numbering.observations.values == [(0, 1), (0, 3), (1, 1), (1, 3), (2, 1)]
-    assert numbering.state({"queue1": 1, "queue2": 3}) == numbering.state((1, 3)) == 3
-    assert numbering.action(0) == {"serve": "first", "fast": True}
-    assert numbering.state_name(3) == "queue1=1, queue2=3"
-    assert numbering.action_name(1) == "serve=second, fast=False"
-    atlas = ar.Atlas(counts, ar.certify(counts))
-    queues = np.array([q for q, _ in numbering.observations.values])
-    assert atlas.plan("queue1 / 2") == atlas.plan(queues / 2)
-    declared = [(q, r) for q in range(3) for r in range(4)]
-    assert ar.Counts.from_dataframe(table, horizon=2, **columns, states=declared).setting.n_states == 12
-    with pytest.raises(ValueError, match="row of the columns"):
-        ar.Counts.from_dataframe(table, horizon=2, **columns, states=[1, 2])
-    with pytest.raises(ValueError, match="queue1, queue2"):
-        numbering.state((1, 2, 3))
-
-
-def test_names_of_several_columns_are_kept_in_a_file(tmp_path):
-    table = {"id": [1, 1], "a": [1, 2], "b": ["x", "y"], "go": [0, None]}
-    counts = ar.Counts.from_dataframe(table, horizon=1, episode="id", state=["a", "b"], action="go")
-    atlas = ar.Atlas(counts, ar.certify(counts))
-    atlas.save(tmp_path / "log.atlas")
-    again = ar.load(tmp_path / "log.atlas")
-    assert again.numbering == atlas.numbering
-    assert again.numbering.observation(1) == {"a": 2, "b": "y"}
-
-
-def test_values_of_numpy_pandas_and_enums_are_states():
-    class Place(Enum):
-        HALL = "h"
-        ATTIC = "a"
-
-    table = small(where=[Place.HALL, Place.ATTIC, Place.HALL, Place.ATTIC, Place.ATTIC])
-    counts = ar.Counts.from_dataframe(table, horizon=2, **NAMES)
-    assert counts.numbering.state(Place.ATTIC) == 0
-    assert counts.numbering.state_name(0) == "ATTIC"
-    cells = pd.Series([np.array([1, 2]), [1, 2], (1, 2), np.array([1, 2]), [3]])
-    counts = ar.Counts.from_dataframe(small(where=cells), horizon=2, **NAMES)
-    assert counts.setting.n_states == 3  # an array is not the tuple with the same numbers
-
-
-FORMS = {
-    "pandas": pd.DataFrame,
-    "categories": lambda table: pd.DataFrame(table).astype({"where": "category", "then": "category", "what": "category"}),
-    "nullable": lambda table: pd.DataFrame(table).convert_dtypes(),
-    "odd index": lambda table: pd.DataFrame(table, index=[9, 9, 3, 1, 0]),
-    "arrow": pa.table,
-    "arrow dictionaries": lambda table: pa.table({k: pa.array(v).dictionary_encode() for k, v in table.items()}),
-    "arrow chunks": lambda table: pa.concat_tables([pa.table(table).slice(0, 2), pa.table(table).slice(2)]),
-    "arrays": lambda table: {k: np.array(v) for k, v in table.items()},
-    "records": lambda table: pd.DataFrame(table).to_records(),
-    "tuples": lambda table: {k: tuple(v) for k, v in table.items()},
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_any_table_will_do(form):
-    options = {"step": "t", "reward": "paid", "terminated": "over"}
-    one, two = counted(**options), counted(FORMS[form](small()), **options)
-    assert one == two
-    assert one.numbering == two.numbering
-    assert one.paid == two.paid
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_files_give_the_counts_of_their_tables(tmp_path, ending):
-    path = tmp_path / f"log.{ending}"
-    frame = pd.DataFrame(small(then=["attic", "hall", "cellar", None, "attic"]))
-    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    options = {"step": "t", "reward": "paid", "terminated": "over", "terminal": "end"}
-    table = read_table(path, ["id", "t", "where", "what", "then", "paid", "over"])
-    assert counted(table, **options) == counted(**options)
-    assert counted(table, **options).numbering == counted(**options).numbering
-
-
-def test_an_empty_text_in_a_csv_is_missing_and_others_are_not(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text("id,where,what\n1,NA,nan\n1,null,None\n1,NA,\n")
-    counts = ar.Counts.from_dataframe(read_table(path, ["id", "where", "what"]), horizon=2, **NAMES)
-    assert counts.numbering.observations.values == ["NA", "null"]
-    assert counts.numbering.actions.values == ["None", "nan"]
-
-
 # --- What is assumed ---
 
 
@@ -564,134 +388,6 @@ def test_a_termination_is_an_outcome_or_an_end_by_default():
     assert counted().setting.terminal is None
 
 
-# --- What is refused ---
-
-
-def a_gap(t, **more):
-    return small(t=t), {"step": "t", **more}
-
-
-REFUSED = {
-    "no rows": ({k: [] for k in small()}, {}, "no rows"),
-    "no column": (small(), {"state": "room"}, "no column 'room'"),
-    "not a table": (3, {}, "no column 'id': it has to be a data frame"),
-    "a text": (small(where="abcde"), {}, "'where' .*str"),
-    "lengths": (small(what=["up"]), {}, "'what' .* 1 rows, but 'id' has 5"),
-    "no episode": (small(id=["x", None, "y", "y", "z"]), {}, "row 1 .*'id'"),
-    "no state": (small(where=["hall", "attic", None, "cellar", "attic"]), {}, "row 2 .*'where'"),
-    "NaN": (small(where=["hall", "attic", float("nan"), "cellar", "attic"]), {}, "row 2 .*'where'"),
-    "pandas NA": (small(where=["hall", "attic", pd.NA, "cellar", "attic"]), {}, "row 2 .*'where'"),
-    "NaT": (small(where=["hall", "attic", pd.NaT, "cellar", "attic"]), {}, "row 2 .*'where'"),
-    "no action": (small(what=["up", "down", None, "up", "up"]), {}, r"row 2 .*\(episode 'y', step 0\).*'what'"),
-    "no action at the end": (small(what=["up", None, "down", "up", "up"]), {}, "row 1 .*'what'"),  # the column next says more
-    "no next": (small(then=["attic", None, "cellar", "hall", "attic"]), {}, "row 1 .* no next state"),
-    "no next, terminated": (
-        small(then=["attic", "hall", "cellar", None, "attic"]), {"terminated": "over"}, "row 3 .*terminal='end'",
-    ),
-    "unhashable": (small(where=[{1}, {2}, {1}, {3}, {2}]), {}, "row 0 .* a set .*'where'"),
-    "twice": (*a_gap([0, 1, 0, 0, 0]), "rows 2 and 3 .* t = 0 in episode 'y'"),
-    "gap": (*a_gap([0, 2, 0, 1, 0]), "episode 'x' has no t = 1: it goes from 0"),
-    "late": (*a_gap([0, 1, 1, 2, 0]), "episode 'y' begins with t = 1 .*others with 0"),
-    "step is a date": (small(t=[datetime(2026, 1, d + 1) for d in range(5)]), {"step": "t"}, "row 0 .*as time="),
-    "step is half": (*a_gap([0, 1, 0, 0.5, 0]), "row 3 .* 0.5 .*whole numbers"),
-    "step is true": (*a_gap([False, True, False, True, False]), "row 0 .*False.*whole numbers"),
-    "no step": (*a_gap([0, None, 0, 1, 0]), "row 1 .*'t'"),
-    "times that do not compare": (small(t=[0, "a", 0, 1, 0]), {"time": "t"}, "cannot be compared"),
-    "two times": (small(t=[0, 0, 0, 1, 0]), {"time": "t"}, "rows 0 and 1 .* t = 0"),
-    "step and time": (small(), {"step": "t", "time": "t"}, "step and time"),
-    "does not follow": (small(where=["hall", "attic", "hall", "attic", "attic"]), {}, "row 2 .*leads to 'cellar', but row 3"),
-    "goes on after the end": (small(over=[0, 0, 1, 0, 0]), {"terminated": "over"}, "row 2 .*terminates.*row 3"),
-    "over is a text": (small(over=["no", "no", "no", "yes", "no"]), {"terminated": "over"}, "row 0 .*true or false"),
-    "over is missing": (small(over=[None, False, False, True, False]), {"terminated": "over"}, "row 0 .*'over'"),
-    "over is two": (small(over=[0, 0, 0, 2, 0]), {"terminated": "over"}, "row 3 .* 2 .*true or false"),
-    "ends and goes on": (small(), {"terminated": "over", "terminal": "state"}, "'hall'.*row 0.*goes on"),
-    "ends and arrives": (
-        small(then=["attic", "street", "cellar", "street", "attic"]), {"terminated": "over", "terminal": "state"},
-        "'street'.*row 1.*arrives",
-    ),
-    "terminal alone": (small(), {"terminal": "end"}, "terminated is not"),
-    "unknown terminal": (small(), {"terminated": "over", "terminal": "wall"}, "terminal is 'wall'"),
-    "reward is missing": (small(paid=[1, 0, None, 1, 0]), {"reward": "paid"}, "row 2 .*'paid'"),
-    "reward is infinite": (small(paid=[1, 0, float("inf"), 1, 0]), {"reward": "paid"}, "row 2 .*inf.*finite"),
-    "reward is a text": (small(paid=["1", 0, 0, 1, 0]), {"reward": "paid"}, "row 0 .*'1'.*finite"),
-    "unlisted state": (small(), {"states": ["hall", "attic"]}, "'cellar', which is not in states"),
-    "unlisted action": (small(), {"actions": ["up"]}, r"row 1 .*'down', which is not in actions"),
-    "listed twice": (small(), {"states": ["hall", "attic", "cellar", "hall"]}, "'hall' twice"),
-    "not a list": (small(), {"states": 3}, "states"),
-    "too many states": (small(), {"max_states": 2}, "3 different states, more than max_states = 2"),
-    "both": (small(), {"max_states": 3, "states": ["hall", "attic", "cellar"]}, "states and max_states"),
-    "another start": (small(), {"initial_state": "hall"}, "'hall', but row 4 .*'attic'"),
-    "unknown start": (small(), {"initial_state": "roof"}, "'roof', but row 0"),
-    "unknown starts": (small(), {"initial": {"roof": 1.0}}, "'roof', which does not appear"),
-    "other starts": (small(), {"initial": {"hall": 0.5, "cellar": 0.5}}, "episode 2 starts in state 0"),
-    "starts in a list": (small(), {"initial": [0.5, 0.5, 0]}, "dictionary"),
-    "illegal": (small(may=[["up"], ["down"], ["up"], ["up"], ["down"]]), {"legal": "may"}, "row 2 .*'down', which is not legal"),
-    "masks change": (
-        small(may=[["up"], ["down"], ["down"], ["up"], ["down"]]), {"legal": "may"}, "row 0 .*and row 2 .*same state",
-    ),
-    "nothing is legal": (small(may=[[], [], [], [], []]), {"legal": "may"}, "row 0 .*empty"),
-    "legal is a number": (small(may=[1] * 5), {"legal": "may"}, "row 0 .*list"),
-    "a mask without actions": (small(may=[[True, True]] * 5), {"legal": "may"}, "in actions="),
-    "legal is not told": (
-        small(may=[["up", "down"], None, ["up", "down"], ["up"], None]), {"legal": "may"}, "row 0 .*leads to .*'attic'",
-    ),
-    "legal of nowhere": (small(), {"legal": {"roof": ["up"]}}, "'roof'"),
-    "illegal beforehand": (small(), {"legal": {"hall": ["up"]}}, "row 2 .*'down', which is not legal"),
-    "order": (small(id=["x", "y", "x", "y", "z"], t=range(5)), {"time": "t", "order": True, "next": None}, "begins before"),
-    "horizon": (small(), {"horizon": 0}, "horizon is 0"),
-    "no columns": (small(), {"state": []}, "empty"),
-    "unknown argument": (small(), {"rewards": "paid"}, "'rewards'; perhaps 'reward' is meant"),
-    "a setting too": (small(), {"setting": ar.Setting(n_states=3, n_actions=2, horizon=2)}, "either"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_logs_that_are_refused(name):
-    """In one sentence that names the row and the episode."""
-    table, options, says = REFUSED[name]
-    with pytest.raises(ValueError, match=says) as caught:
-        counted(table, **options)
-    assert type(caught.value) is ValueError
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(".")
-
-
-def test_what_is_needed_is_named():
-    with pytest.raises(ValueError, match="episode is missing"):
-        ar.Counts.from_dataframe(small(), horizon=3)
-    with pytest.raises(ValueError, match="setting is 3"):
-        ar.Counts.from_dataframe(small(), 3)
-
-
-FILES = {
-    "log.txt": (b"a", "does not end in .csv or .parquet"),
-    "log.csv": (b"", "not a readable csv"),
-    "ragged.csv": (b"id,where\n1,2\n1\n", "not a readable csv"),
-    "other.csv": (b"id,there\n1,2\n", "no column 'where': its columns are id, there"),
-    "two.csv": (b"id,where,where\n1,2,3\n", "more than one column 'where'"),
-    "text.csv": (b"id,where\n1,\xff\xfe\n", "'where' is not text in UTF-8"),
-    "log.parquet": (b"PAR1 and nothing", "not a readable parquet"),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_files_that_are_refused(tmp_path, name):
-    content, says = FILES[name]
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=says) as caught:
-        counted(read_table(tmp_path / name, ["id", "where"]), state="where", action="where", next=None)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_with_too_many_rows_is_refused_before_it_is_read(tmp_path, monkeypatch):
-    pd.DataFrame(small()).to_parquet(tmp_path / "log.parquet")
-    monkeypatch.setattr("anyreward.data.columns.MAX_ROWS", 4)
-    with pytest.raises(ValueError, match="5 rows, more than 4"):
-        read_table(tmp_path / "log.parquet", ["id"])
-    with pytest.raises(ValueError, match=r"is needed"):
-        read_table(tmp_path / "none.csv", ["id"])
-
-
 # --- Adding and merging ---
 
 
@@ -753,40 +449,3 @@ def test_the_behaviour_is_the_frequency_of_each_action(stationary):
     assert behaviour[0, attic].tolist() == ([0.5, 0.5] if stationary else [0.0, 1.0])
     assert behaviour[1, attic].tolist() == ([0.5, 0.5] if stationary else [1.0, 0.0])
     assert behaviour[0, cellar].tolist() == ([0.0, 1.0] if stationary else [0.5, 0.5])
-
-
-# --- Files that claim something else ---
-
-
-FORGED = {
-    "an action that there is not": lambda columns, about, arrays: arrays["taken"].__setitem__((0, 2), 7),
-    "more actions than episodes": lambda columns, about, arrays: arrays["taken"].__setitem__((0, 3), 4),
-    "no action at all": lambda columns, about, arrays: arrays["taken"].__setitem__((0, 3), 0),
-    "actions as fractions": lambda columns, about, arrays: arrays.update(taken=arrays["taken"].astype(float)),
-    "a row too short": lambda columns, about, arrays: arrays.update(taken=arrays["taken"][:, :3]),
-    "rewards from nowhere": lambda columns, about, arrays: arrays["paid.keys"].__setitem__((0, 3), -2),
-    "too many rewards": lambda columns, about, arrays: arrays["paid.values"].__setitem__(
-        arrays["paid.keys"][:, 3] == -1, [9, 9, 1, 1]
-    ),
-    "a log of no number": lambda columns, about, arrays: about["source"]["log"].update(episodes="many"),
-    "a log of less than nothing": lambda columns, about, arrays: about["source"]["log"].update(cut_off=-1),
-    "a log without numbers": lambda columns, about, arrays: about["source"].update(log={}),
-    "columns of no state": lambda columns, about, arrays: about["numbering"]["observations"].update(columns=["one"]),
-    "columns that are numbers": lambda columns, about, arrays: about["numbering"]["observations"].update(columns=[1, 2]),
-    "columns that hide": lambda columns, about, arrays: about["numbering"]["observations"].update(columns=["a", "\x1b[2J"]),
-}
-
-
-@pytest.mark.parametrize("name", FORGED)
-def test_a_file_that_claims_what_cannot_be_is_refused(tmp_path, name):
-    table = {"id": [1, 1, 2], "x": [0, 1, 0], "y": ["a", "b", "a"], "what": ["up", "down", "up"], "paid": [0, 1, 1]}
-    counts = ar.Counts.from_dataframe(table, horizon=2, episode="id", state=["x", "y"], action="what", reward="paid")
-    path = tmp_path / "log.atlas"
-    ar.Atlas(counts, ar.certify(counts)).save(path)
-    parts = parts_of(path)
-    container.write(path, *parts)
-    assert np.array_equal(ar.load(path).counts.taken, counts.taken)
-    FORGED[name](*parts)
-    container.write(path, *parts)
-    with pytest.raises(ValueError, match="does not hold a valid atlas"):
-        ar.load(path)

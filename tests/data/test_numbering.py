@@ -217,7 +217,12 @@ def test_a_saved_atlas_keeps_numbering_and_names(tmp_path):
     assert atlas.state_name(3) == "door=1, floor=1"
     assert atlas.state_name(4) == "terminated in door=0, floor=0"
     atlas.save(tmp_path / "lift.atlas")
-    assert ar.load(tmp_path / "lift.atlas").numbering == atlas.numbering
+    again = ar.load(tmp_path / "lift.atlas")
+    assert again.numbering == atlas.numbering
+    with pytest.raises(ValueError, match="no state 'attic'; there are door=0, floor=0; door=0, floor=1; door=1, floor=0; "):
+        again.plan("state == 'attic'")
+    with pytest.warns(UserWarning, match="compares floor with 9, but floor goes from 0 to 1: that is never true"):
+        assert again.plan("floor in (1, 9)").policy.tolist() == again.plan("floor == 1").policy.tolist()
 
 
 def test_atlases_with_other_names_do_not_merge():
@@ -256,3 +261,10 @@ def test_a_name_that_two_states_have_is_refused():
     assert numbering.lookup("state", "2") == 2
     with pytest.raises(ValueError, match="two states are called '1', 0 and 1"):
         numbering.lookup("state", "1")
+
+
+def test_a_long_list_of_names_is_cut_off():
+    names = [f"room {i:03}" for i in range(100)]
+    atlas = ar.explore(ar.envs.garnet(100, 1, 2), 2, max_episodes=1, state_names=names)
+    with pytest.raises(ValueError, match=r"there are room 000, (room \d+, ){18}room 019 and 80 others\.$"):
+        atlas.plan("state == 'x'")

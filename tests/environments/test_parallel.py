@@ -17,6 +17,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 import anyreward as ar
 from anyreward.atlas.format import read
 from anyreward.environments.parallel import OWN_SEEDS
+from anyreward.executors import cluster
 
 from ..helpers.checkpoints import Rooms, same, script
 from ..helpers.tabular import Tabular, box, transitions
@@ -375,6 +376,10 @@ def test_a_vector_whose_parts_differ_is_refused():
     slippery, dry = (lambda wet=wet: gymnasium.make("FrozenLake-v1", is_slippery=wet) for wet in (True, False))
     with pytest.raises(ValueError, match="env is a vector whose parts differ"):
         ar.explore(SyncVectorEnv([slippery, dry]), 5, max_episodes=20)
+    larger = transitions(6, 3, seed=0)
+    sizes = SyncVectorEnv([lambda: Tabular(P), lambda: Tabular(larger)], observation_mode="different")
+    with pytest.raises(ValueError, match="env is a vector whose parts differ"):
+        ar.explore(sizes, 5, max_episodes=20)
     other = transitions(5, 3, seed=1)
     with pytest.raises(ValueError, match="a copy of Tabular plays another episode"):
         ar.explore(SyncVectorEnv([lambda: Tabular(P), lambda: Tabular(other)]), 5, max_episodes=20)
@@ -416,3 +421,10 @@ def test_what_does_not_go_with_a_vector_is_said():
             ar.explore(vector, 5, max_episodes=20, max_states=12, **options)
     with pytest.raises(ValueError, match="n_envs is 9, but a batch has only 8 episodes"):
         ar.explore(Rooms, 5, max_episodes=20, max_states=12, n_envs=9)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://nowhere", "tcp://here:there"])
+def test_a_scheduler_that_is_no_address_is_refused_at_once(address):
+    pytest.importorskip("distributed")
+    with pytest.raises(ValueError, match=f"there is no Dask scheduler at {address}: "), cluster(address):
+        pass

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.algorithms import Explorer
 
 from ..helpers.problems import random_mdp, rows
 
@@ -96,6 +97,33 @@ def test_the_certificate_is_looked_at_every_3_percent(horizon, replan):
     atlas = ar.explore(small_problem(), horizon, **PAPER, max_episodes=500, replan=replan)
     assert [t for t, _ in atlas.history] == list(looks(500))
     assert atlas.history[-1][1] == atlas.certificate.epsilon
+
+
+@pytest.mark.parametrize(
+    ("horizon", "share", "options"),
+    [
+        (6, 0.4, {}),
+        (6, 0.2, {"stationary": True}),
+        (10, 0.4, {"replan": "geometric"}),
+        (6, 0.3, {"algorithm": "opt-qlearning", "stationary": True}),  # its bound falls all at once, now and then
+        (6, 0.5, {"algorithm": "random", "deterministic": True}),
+    ],
+)
+def test_looks_that_wait_miss_nothing(monkeypatch, horizon, share, options):
+    """With the looks that are left out it ends at the same episode, and the looks that are left are among them."""
+    mdp = ar.envs.double_chain(length=7, fail_prob=0.0 if "deterministic" in options else 0.1)
+
+    def explored():
+        return ar.explore(mdp, horizon, share * horizon, max_episodes=60_000, progress=False, **options)
+
+    fewer = explored()
+    monkeypatch.setattr(Explorer, "looks_can_wait", False)
+    every = explored()
+    assert every.certificate.met
+    assert fewer.counts.digest() == every.counts.digest()
+    assert fewer.certificate == every.certificate
+    assert set(fewer.history) <= set(every.history)
+    assert 2 * len(fewer.history) < len(every.history)
 
 
 def test_progress_is_reported_at_every_look():

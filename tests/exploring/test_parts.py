@@ -31,7 +31,7 @@ def random_transitions(P, n, seed=0):
 def test_independent_parts_are_suggested_with_the_declaration_to_write():
     lines = ar.audit(plant_env(), 20).lines()
     at = next(i for i, line in enumerate(lines) if line.startswith("Parts: no evidence that the next value of each depends on"))
-    assert "structure=ar.Structure.factored((4, 4, 4)) needs far fewer episodes" in lines[at + 1]
+    assert "the structure ar.Structure.factored((4, 4, 4)) needs far fewer episodes" in lines[at + 1]
     assert "48 laws in place of 256" in lines[at + 1]
     atlas = ar.explore(
         plant_env(),
@@ -70,7 +70,7 @@ def test_a_part_that_depends_on_another_one_gets_it_as_a_parent():
     )
     text = " ".join(numbering.lines())
     assert "that of 'mirror' on more than 'lamp' and 'mirror'" in text
-    assert "parents=[(0,), (0, 1), (2,)]" in text
+    assert "factored({'lamp': 2, 'mirror': 2, 'other': 2}, parents={'mirror': ['lamp', 'mirror']})" in text
 
 
 def test_parts_that_are_drawn_together_are_not_suggested():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, kstest, norm
 
 from anyreward import kernels
-from anyreward.certificates.calibrated import brackets, deviance_limit, order_rank
+from anyreward.certificates.calibrated import order_rank
+from anyreward.certificates.deviances import brackets, deviance_limit
 
 from ..helpers import calibrated_reference as reference
 from ..helpers.calibrated_reference import kl, limit_of, shifts, stages, tail_bound

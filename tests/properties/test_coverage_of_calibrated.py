@@ -15,7 +15,8 @@ from scipy.stats import binom, multinomial, norm
 import anyreward as ar
 from anyreward import kernels
 from anyreward.certificates import calibrated
-from anyreward.certificates.calibrated import Design, Shares, assemble, brackets, calibrated_bound, deviance_limit, order_rank
+from anyreward.certificates.calibrated import Design, Shares, assemble, calibrated_bound, order_rank
+from anyreward.certificates.deviances import brackets, deviance_limit
 
 from ..helpers.calibrated_reference import deviance, stages, tail_bound
 from ..helpers.coverage import allowed

@@ -10,8 +10,11 @@ from math import log
 
 import numpy as np
 import pytest
+from scipy.special import xlogy
 
 import anyreward as ar
+from anyreward.algorithms.rf_calibrated_laws import RFCalibratedLaws
+from anyreward.certificates.deviances import deviance_quantile
 from anyreward.certificates.law_radii import law_radii, shared_laws
 from anyreward.shared_laws import SharedLaws
 
@@ -125,6 +128,64 @@ def test_counting_what_happens_to_be_clear_fails_the_same_test(name):
     assert sum(any(outside(c, case) for c in looks) for looks in runs_of(case)) > allowed(DELTA, RUNS)
 
 
+FIXED = 300  # draws of each law that count
+
+
+def deviances_of_first(case: Case):
+    """n KL(q_hat, q) of the first n counted draws of each law, (n, laws), n up to FIXED, and the counts of all of them.
+
+    What is played depends on what was drawn: policies are kept as long as the first outcome came an even number of times. Which
+    draws of a law are its first does not depend on that.
+    """
+    S, A, H = case.mdp.n_states, case.mdp.n_actions, case.horizon
+    laws, empty = case.setting.structure, ar.Counts(case.setting)
+    offset = laws.tables.offset
+    for seed in range(RUNS):
+        rng, codes, policy = np.random.default_rng(seed), np.zeros(0, np.int64), None
+        while True:
+            if policy is None or (codes == offset[0]).sum() % 2:
+                policy = rng.integers(A, size=(10, H, S))
+            codes = np.append(codes, empty.shared.revealed(*case.mdp.play_each(policy, rng))[1])
+            own = [codes[(offset[g] <= codes) & (codes < offset[g + 1])][:FIXED] - offset[g] for g in range(len(case.laws))]
+            if all(len(x) == FIXED for x in own):
+                break
+        found, counts = np.zeros((FIXED, len(case.laws))), []
+        for g, q in enumerate(case.laws):
+            N = np.cumsum(np.eye(len(q))[own[g]], axis=0)
+            n = np.arange(1, FIXED + 1)[:, None]
+            found[:, g] = (xlogy(N, N / n) - xlogy(N, np.array(q))).sum(axis=1)
+            counts.append(N[-1])
+        yield found, counts
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_amounts_of_laws_that_were_fixed(name):
+    """All laws are within their quantiles at the quota; looking at every n up to the quota, as if it were fixed, is not valid."""
+    case, at_quota, ever = CASES[name](), 0, 0
+    for found, counts in deviances_of_first(case):
+        y = np.array([deviance_quantile(N, DELTA / len(case.laws)) for N in counts])
+        at_quota += (found[-1] > y).any()
+        ever += (found > y).any()
+    assert at_quota <= allowed(DELTA, RUNS)
+    assert at_quota > 0.5 * DELTA * RUNS
+    assert ever > allowed(DELTA, RUNS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_calibrated_certificates_plans_and_intervals(name):
+    """Explored until the quotas of laws are full: the promises of `false_promise` about the counted draws."""
+    case, wrong, met = CASES[name](), 0, 0
+    best = float(case.mdp.initial @ ar.backward_induction(case.mdp, case.reward, case.horizon).V[0])
+    for seed in range(RUNS // 3):
+        explorer, rng = RFCalibratedLaws(case.setting, DELTA, epsilon=case.horizon / 4, seed=seed), np.random.default_rng(seed)
+        while explorer.counts.drawn is None and explorer.episodes < 3_000:
+            explorer.tell(*case.mdp.rollout(explorer.ask(), seed=rng))
+        met += explorer.counts.drawn is not None
+        wrong += false_promise(explorer.counts, case, best, explorer.certificate())
+    assert met > 0.9 * (RUNS // 3)
+    assert wrong <= allowed(DELTA, RUNS // 3)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_certificates_plans_and_intervals(name):
     """The optimum and the plan's value are in the interval, and the error of every policy below epsilon / 2, at all looks."""
@@ -137,8 +198,8 @@ def test_certificates_plans_and_intervals(name):
     assert wrong <= allowed(DELTA, RUNS // 3)
 
 
-def false_promise(counts: ar.Counts, case: Case, best: float) -> bool:
-    atlas = ar.Atlas(counts, ar.certify(counts, delta=DELTA))
+def false_promise(counts: ar.Counts, case: Case, best: float, certificate: ar.Certificate | None = None) -> bool:
+    atlas = ar.Atlas(counts, certificate or ar.certify(counts, delta=DELTA))
     plan = atlas.plan(case.reward)
     value = float(case.mdp.initial @ ar.evaluate_policy(case.mdp, plan.policy, case.reward, case.horizon).V[0])
     good = plan.lower <= value and best <= plan.upper and best - value <= atlas.certificate.epsilon

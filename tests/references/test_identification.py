@@ -6,11 +6,9 @@ import math
 import numpy as np
 import pytest
 
-import anyreward as ar
-
 from ..helpers import rivals
 from ..helpers.dense import policy_value, random_problem, sampled
-from ..helpers.reference import kl, q_values, rf_ucrl, worst_error
+from ..helpers.reference import kl, q_values, worst_error
 
 H, S, A = 4, 3, 2
 
@@ -118,31 +116,13 @@ def test_bpi_ucbvi_by_hand():
     assert index.G[:, 0, 0] == pytest.approx([144 * c * (1 + 2.5), 144 * c], rel=1e-12)
 
 
-@pytest.mark.parametrize("gamma", [1.0, 0.9])
-@pytest.mark.parametrize("stationary", [False, True])
-def test_generative_draws_are_the_fewest_that_rf_ucrl_accepts(gamma, stationary):
-    setting = ar.Setting(n_states=S, n_actions=A, horizon=H, discount=gamma, stationary=stationary, initial_state=0)
-    draws = rivals.generative_draws(S, A, H, 1.0, 0.1, gamma, stationary)
-
-    def error(k):
-        n = np.zeros((H, S, A, S), int)
-        n[..., 1] = k
-        return rf_ucrl(np.zeros(S), n, setting, 0.1)[1]
-
-    assert error(draws) <= 0.5 < error(draws - 1)
-    assert error(7) == pytest.approx(rivals.generative_error(7, S, A, H, 0.1, gamma, stationary))
-    radius = math.sqrt(2 * rivals.beta(900, S, S * A if stationary else S * A * H, 0.1) / 900)
-    total = sum(gamma ** (h + 1) * rivals.sigma(H - 1 - h, gamma) for h in range(H)) * radius
-    assert rivals.generative_error(900, S, A, H, 0.1, gamma, stationary, clip=False) == pytest.approx(total)
-
-
-def test_generative_draws_at_the_ends():
-    assert rivals.generative_draws(5, 2, 1, 0.1, 0.1) == 0  # one step: nothing to learn
-    assert rivals.generative_draws(5, 2, 4, 6.0, 0.1) == 0  # half of epsilon is all there is to lose
-    ratio = rivals.generative_draws(5, 2, 4, 0.001, 0.1) / rivals.generative_draws(5, 2, 4, 0.002, 0.1)
-    assert 4 < ratio < 4.5  # error ~ n^-1/2, and a logarithm
-    assert rivals.generative_draws(31, 2, 20, 2.0, 0.1) == 33029327
-    assert rivals.generative_draws(31, 2, 20, 2.0, 0.1, stationary=True) == 32797799
+def test_the_error_of_generative_plans_by_hand():
+    """H = 3: twice (2 + 1) b, or with a discount 2 (gamma (1 + gamma) + gamma^2) b; b falls as the root of the draws."""
+    b = math.sqrt(2 / 900 * (2 * math.log(2) + math.log(8 / 0.1))) / 2
+    assert rivals.generative_error(900, 2, 2, 3, 0.1) == pytest.approx(6 * b)
+    one = math.sqrt(math.log(2 * 4 * 5 / 0.1) / 1800)
+    assert rivals.generative_error(900, 2, 2, 3, 0.1, 0.5, True, rewards=5) == pytest.approx(2 * (0.75 + 0.25) * one)
+    assert rivals.generative_error(400, 2, 2, 3, 0.1) / rivals.generative_error(1600, 2, 2, 3, 0.1) == pytest.approx(2)
 
 
 @pytest.mark.parametrize("form", ["published", "corrected", "paired"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import anyreward as ar
 from anyreward.rewards.expressions import reward_of
+from anyreward.rewards.forms import core
 
 from ..helpers.texts import A, H, S, expressions, outcome, refusal
 
@@ -152,11 +153,14 @@ def test_the_examples_of_the_documentation():
     np.testing.assert_array_equal(reward_of("2 and 3", S, A, H), np.ones((H, S, A)))  # truth counts as 1
 
 
-def test_a_reward_may_be_written_to():
-    """It is nobody's view: changing one cell changes one cell."""
-    r = reward_of("1", S, A, H)
-    r[0, 0, 0] = 5.0
-    assert r.sum() == 5 + S * A * H - 1
+def test_a_reward_takes_memory_for_what_it_names_and_cannot_be_written_to():
+    """Its cells may be views of one number: changing one of them would change others."""
+    for text, size in (("1", 1), ("state == 3", S), ("action * step", A * H), ("state * action * step", S * A * H)):
+        r = reward_of(text, S, A, H)
+        assert r.shape == (H, S, A)
+        assert core(r).size == size
+        with pytest.raises(ValueError, match="read-only"):
+            r[0, 0, 0] = 5.0
 
 
 @pytest.fixture(scope="module")

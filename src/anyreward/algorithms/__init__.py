@@ -9,6 +9,14 @@ name                class                     what it is
 `bpi-ucrl`          `BPIUCRL`                 the paper's algorithm for one reward: best-policy identification
 `multi-bpi`         `MultiBPI`                several rewards on shared counts: the widest interval next
 `random`            `RandomPolicy`            uniform actions
+`ucb-zero`          `UCBZero`                 for rewards that come later, without a model (Zhang, Ma & Singla 2020)
+`rf-linear`         `RFLinear`                reward-free by least squares (Wang et al. 2020)
+`count`             `Count`                   a bonus of visits: its root, inverse or logarithm
+`ent-game`          `EntGame`                 visits of large entropy, and how large it can be (Tiapkin et al. 2023)
+`maxent`            `MaxEnt`                  visits of states of large entropy (Hazan et al. 2019)
+`info-gain`         `InfoGain`                expected information about the laws
+`coverage`          `Coverage`                so many samples of every pair (after Al-Marjani et al. 2023)
+`psrl`              `PSRL`                    posterior sampling (Strens 2000; Osband et al. 2013)
 `generative`        `Generative`              draws of every pair alike (Kearns & Singh 1998; Azar et al. 2012)
 `fiechter`          `Fiechter`                a rounded error index (Fiechter 1994), as published or repaired
 `rf-express`        `RFExpress`               reward-free with a 1/n bonus (Ménard et al. 2021)
@@ -21,6 +29,11 @@ name                class                     what it is
 `kl-ucrl`           `KLUCRL`                  regret, KL balls (Filippi et al. 2010)
 `opt-qlearning`     `OptimisticQLearning`     regret, without a model (Jin et al. 2018)
 `mbie-eb`           `MBIEEB`                  PAC-MDP, one bonus for V* (Strehl & Littman 2008)
+`mbie`              `MBIE`                    PAC-MDP, L1 balls (Strehl & Littman 2008)
+`r-max`             `RMax`                    PAC-MDP, what is unknown pays most (Brafman & Tennenholtz 2002)
+`delayed-q`         `DelayedQ`                PAC-MDP, without a model (Strehl et al. 2006)
+`ubev`              `UBEV`                    PAC-MDP for every epsilon at once (Dann et al. 2017)
+`e3`                `E3`                      reward-free, escapes from what is known (Kearns & Singh 2002)
 `regret-uniform`    `RegretUniform`           from regret to a policy: one of those played (Jin et al. 2018)
 `regret-instances`  `RegretInstances`         from regret to a policy: the best of several runs (Kaufmann et al. 2021)
 ==================  ========================  ============================================================================
@@ -58,7 +71,7 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 # The order of tables and legends: by what the algorithms are for, the paper's and ours first.
-_GOALS = ("reward-free", "best policy", "several rewards", "regret", "PAC-MDP", "generative", "baseline")
+_GOALS = ("reward-free", "best policy", "several rewards", "regret", "PAC-MDP", "entropy", "generative", "baseline")
 _FIRST = ("rf-trajectory", "rf-ucrl", "bpi-ucrl")
 
 

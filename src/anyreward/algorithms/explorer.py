@@ -1,11 +1,12 @@
 """What every explorer is: an algorithm that says which policy to play next (`ask`) and learns from what it met (`tell`).
 
-A new algorithm is one new file in this folder with a subclass of `Explorer`, or of one of the three that have more in common:
+A new algorithm is one new file in this folder with a subclass of `Explorer`, or of one of the four that have more in common:
 
 ==================  ==================================================================================================
 `GreedyExplorer`    greedy for an error index: reward-free algorithms (`rf_trajectory.py` is the shortest example)
 `OptimisticExplorer`  greedy for an optimistic index of one reward (`ucbvi.py`), or of errors (`rf_express.py`)
 `PhasedUCRL`        optimistic over balls around the empirical laws, in phases (`ucrl2.py`)
+`PlannedExplorer`   plans for a reward of its own making, in NumPy (`info_gain.py`)
 ==================  ==================================================================================================
 
 The decorator `register` gives it a name; nothing else has to be edited. What holds for the algorithm (whether it needs a reward,
@@ -23,12 +24,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from .. import kernels
-from ..certificates.bounds import Bound, PaperBound, as_bound
+from ..certificates.bounds import Bound, PaperBound, TightBound, as_bound
 from ..certificates.certificate import Certificate, certificate_of, in_units
 from ..data.counts import Counts
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting, to_unit
 from ..rewards.given import Given
-from ..setting import Setting, boolean, probability, real_number, shown, whole_number
+from ..setting import Setting, boolean, positive, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -56,7 +57,8 @@ class Explorer(ABC):
     seed
         Makes every choice of the algorithm repeatable.
     growth
-        `explore` looks at the certificate whenever the number of episodes has grown by this factor, which is above 1.
+        `explore` asks whenever the number of episodes has grown by this factor, which is above 1, whether the certificate may be
+        what is wanted, and looks at it then.
     """
 
     name: ClassVar[str] = ""  # under which it is registered
@@ -73,6 +75,7 @@ class Explorer(ABC):
     continues: ClassVar[bool] = False  # it can go on from counts that it did not collect itself (`go_on_from`)
     plays_episodes: ClassVar[bool] = True  # it walks through its environment; a generative model does not
     clips: ClassVar[bool] = False  # its index has the option `clip`
+    steady: ClassVar[bool] = False  # it evens out what the bound charges, so that its bound does not fall all at once
     batches: ClassVar[bool] = True  # several episodes may be played before it is told of the first; its guarantee stays valid
     per_call: int = 5_000  # episodes before Python looks in, where that changes nothing; `explore` takes fewer if they are slow
     heuristic: bool = False  # its constants are not those of its guarantee, which is then withdrawn
@@ -241,6 +244,17 @@ class Explorer(ABC):
         """The bound on the value error of every policy under every reward in `reward_range`, exact for the present counts."""
         return in_units(self.bound_of(self.bound), self.reward_range)
 
+    @property
+    def looks_can_wait(self) -> bool:
+        """Whether `error_bound` is the bound that `is_far_from` speaks of; otherwise it has to be computed to know of it."""
+        plain = type(self).error_bound is Explorer.error_bound and type(self.bound) is TightBound
+        return plain and self.setting.structure is None
+
+    def is_far_from(self, goal: float) -> bool:
+        """Whether `error_bound` is certain to be above `goal`, found out without computing it. False says nothing."""
+        low, high = self.reward_range
+        return isinstance(self.bound, TightBound) and self.bound.is_above(self.counts, self.delta, goal / (high - low))
+
     def certificate(self, epsilon: float | None = None) -> Certificate:
         """What can be certified now; `epsilon` is the target, if there is one."""
         return certificate_of(self.counts, self.delta, self.bound, self.bound_of(self.bound), epsilon, self.reward_range)
@@ -255,6 +269,15 @@ class Explorer(ABC):
         """What the algorithm's own theorem guarantees now, with probability 1 - delta; None if it guarantees nothing.
 
         For a reward-free algorithm: every plan is this good. For one with a reward: its recommendation is.
+        """
+        return None
+
+    def mistake_bound(self, epsilon: float) -> float | None:
+        """At most how many episodes are played with a policy that is more than epsilon worse than the best (PAC-MDP).
+
+        It holds with probability 1 - delta, for one epsilon that is chosen beforehand and episodes that are told one by one. It
+        is infinite if the algorithm was made for a larger epsilon, None if nothing is proved. It is a bound on a count, not a
+        certificate of any policy.
         """
         return None
 
@@ -333,6 +356,7 @@ class IndexExplorer(Explorer):
         super().__init__(setting, *args, **options)
         self.ties = ties
         self.seed_key = np.uint64(self._tie_key(ties))
+        self._nothing_paid, self._nodes = np.zeros((1, setting.horizon)), np.empty(setting.horizon + 1, np.uint32)
 
     @abstractmethod
     def learner(self) -> Any:
@@ -379,9 +403,9 @@ class IndexExplorer(Explorer):
         i = 0
         while i < len(states):
             part = slice(i, i + min(CHUNK, self.counts.until_booking))
-            paid = np.zeros((1, self.setting.horizon)) if payments is None else payments[part]
+            paid, nodes = self._nothing_paid if payments is None else payments[part], self._nodes
             self.counts.reserve(len(states[part]) * states.shape[1])
-            self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid)
+            self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid, nodes)
             self.counts.book_if_due()
             i = part.stop
 
@@ -433,6 +457,14 @@ class RewardedExplorer(Explorer):
             return loss
         rounding = 1e-12 * float(self.setting.sigma[-1])  # of the rescaled reward, at each step
         return in_units(loss + rounding, self.reward_range)
+
+    def _mistakes(self, epsilon: float) -> float | None:
+        """`mistake_bound` on the scale on which the reward lies in [0, 1]."""
+        return None
+
+    def mistake_bound(self, epsilon: float) -> float | None:
+        low, high = self.reward_range
+        return self._mistakes(positive(epsilon, "epsilon") / (high - low))
 
 
 def transitions(budget: int | None, setting: Setting, name: str) -> int:

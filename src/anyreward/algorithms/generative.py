@@ -4,27 +4,38 @@ Sampling   an episode is worth H draws. They go round all pairs, (h, s, a), or (
            new in each round: after any number of draws every pair has n or n + 1 of them, the leftovers spread at random.
 Planning   for any reward, backward induction on p_hat.
 
-Guarantee: with n draws of every pair RF-UCRL's index is the same everywhere, so `draws_for` needs no data:
+Guarantee: with n = `draws_for(...)` draws of every pair, fixed beforehand, plans are epsilon-optimal with probability 1 -
+delta. With w_h = gamma sigma_{H-1-h} (steps from 0), W = sum_h gamma^h w_h, which is H(H-1)/2 without a discount, and N laws
+that matter,
 
-    E_h = min(w_h, w_h sqrt(2 beta(n)/n) + gamma E_{h+1}),   w_h = gamma sigma_{H-1-h} (steps from 0);   E_0 <= epsilon/2.
+    n = ceil(2 level (W / epsilon)^2)    level = S log 2 + log(N/delta)    for every reward at once
+                                         level = log(2 N M / delta)        for M rewards that were chosen beforehand, by step only
 
-(Derived from Lemma 1 of Kaufmann et al. The constants 68 and 12 that are quoted for Azar et al. are from memory and are not
-used.)
+Every reward: ||p_hat - p||_1 <= sqrt(2 level / n) for all laws (Weissman et al. 2003), so every value errs by at most W/2 times
+that, half the span of what is ahead at each step: epsilon/2. One reward: the plan and the values ahead depend on the draws of
+later steps alone, which are independent of those of a step, so Hoeffding's inequality serves the value of the plan as it serves
+V*: 2 W sqrt(level / 2n) = epsilon. Pooled draws are not independent in this way. With more draws of every pair than n, the
+first claim stays true (`docs/theory.md`, 22, Lemma 2).
+
+(Both were derived here. The constants 68 and 12 that are quoted for Azar et al. are from memory and are not used.)
 
 Where there is no model to draw from, with `ask` and `tell`, it is the random policy.
 """
 
 from __future__ import annotations
 
+from math import ceil, log
+
 import numpy as np
 
-from ..certificates.thresholds import paper_beta, paper_rule
-from ..setting import Setting, positive, probability
+from ..certificates.thresholds import paper_rule
+from ..setting import Setting, positive, probability, shown, whole_number
 from .explorer import Draws, Request
 from .random_policy import RandomPolicy
 from .registry import register
 
 MAX_DRAWS = 2**53
+CLAIMS = ("every reward", "one reward")
 
 
 @register("generative")
@@ -61,29 +72,35 @@ class Generative(RandomPolicy):
         self.counts.book_if_due()
 
 
-def draws_for(setting: Setting, epsilon: float, delta: float = 0.1) -> int:
-    """The fewest draws of every (h, s, a), or (s, a) when stationary, with which every plan for every reward is epsilon-optimal.
+def draws_for(setting: Setting, epsilon: float, delta: float = 0.1, claim: str = CLAIMS[0], rewards: int = 1) -> int:
+    """The fewest draws of every (h, s, a), or (s, a) when stationary, with which plans are epsilon-optimal.
 
     The start is taken to be known.
+
+    Parameters
+    ----------
+    setting, epsilon, delta
+        As for `explore`.
+    claim
+        `"every reward"`: every plan for every reward. `"one reward"`: the plan for one reward that is chosen before the draws are
+        made, in a setting by step.
+    rewards
+        How many rewards are chosen beforehand, for the second claim.
     """
     epsilon, delta = positive(epsilon, "epsilon"), probability(delta, "delta")
-    rule = paper_rule(setting, delta, True)  # with the last step if rewards may depend on the arrival
-
-    def error(n: int) -> float:
-        radius = np.sqrt(2 * paper_beta(np.array([n]), setting, delta)[0] / n)
-        E = 0.0
-        for weight, cap in zip(rule.weight[::-1], rule.cap[::-1], strict=True):
-            E = min(cap, weight * radius + setting.discount * E)
-        return float(E)
-
-    if rule.cap[0] <= epsilon / 2:
+    if claim not in CLAIMS:
+        raise ValueError(f"claim is {shown(claim)}: it has to be {' or '.join(map(repr, CLAIMS))}.")
+    if whole_number(rewards, "rewards") < 1 or (claim == CLAIMS[0] and rewards != 1):
+        raise ValueError(f"rewards is {rewards}: it has to be at least 1, and goes with the claim 'one reward'.")
+    if claim == CLAIMS[1] and setting.stationary:
+        raise ValueError("claim is 'one reward', but draws that steps share are not independent of the plan: use 'every reward'.")
+    weight = paper_rule(setting, delta, True).weight  # with the last step if rewards may depend on the arrival
+    if weight[0] <= epsilon / 2 or setting.n_outcomes == 1:
         return 0
-    low, high = 0, 1
-    while error(high) > epsilon / 2:
-        low, high = high, 2 * high
-        if high > MAX_DRAWS:
-            raise ValueError(f"epsilon is {epsilon:g}: it would take more than 2^53 draws of every pair.")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if error(middle) > epsilon / 2 else (low, middle)
-    return high
+    laws = setting.n_outcomes * setting.n_actions * (1 if setting.stationary else int((weight > 0).sum()))
+    level = setting.n_outcomes * log(2) + log(laws / delta) if claim == CLAIMS[0] else log(2 * laws * rewards / delta)
+    total = float(weight @ setting.discount ** np.arange(len(weight)))
+    draws = 2 * level * (total / epsilon) ** 2
+    if draws > MAX_DRAWS:
+        raise ValueError(f"epsilon is {epsilon:g}: it would take more than 2^53 draws of every pair.")
+    return ceil(draws * (1 + 1e-12))

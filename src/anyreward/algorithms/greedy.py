@@ -42,11 +42,14 @@ class GreedyExplorer(IndexExplorer):
         `"path"`: after each episode, only the entries that it visited, backwards; the cost does not depend on the number
         of states. `"geometric"`: a full pass whenever the number of episodes has grown by the factor `growth`; the policy
         is fixed in between, so on a known model a whole stretch is played at once, exactly in law (`kernels.simulate.walk`).
+        A fixed policy goes on where enough was seen long ago. With `growth` 1.03 that takes up to a tenth more episodes than
+        `"path"` on the double chain and on random models, but 1.3 to 2.5 times as many on grids of 8 x 8 and 21 x 21 fields;
+        with 1.01 it is none on the former, and 1.1 to 1.6 times as many on the grid of 8 x 8.
     setting, delta, bounds, clip, max_successors, transfer, seed, growth, ties
         See `Explorer` and `IndexExplorer`.
     """
 
-    continues = True
+    continues, steady = True, True
     per_call = 10_000
 
     def __init__(self, setting: Setting, *, replan: str = "path", **options: Any) -> None:

@@ -11,8 +11,12 @@ draws and V*_{h+1} is one fixed function with values in [0, H-1-h]: by Hoeffding
 below p V*_{h+1} with probability at most exp(-L) = delta / (2 N m). A union over N and all n <= m leaves delta / 2 (the factor 2
 is the original's, and room to spare); as p_hat is monotone, Q >= Q* follows backwards. The last step has nothing ahead.
 
-A bonus for V* says nothing about the value of the policy that is played: there is no certificate of a policy. That few episodes
-are bad (PAC-MDP) is proved for the original, and taken on trust here.
+A bonus for V* says nothing about the value of the policy that is played: there is no certificate of a policy. But few episodes
+are bad (`docs/theory.md`, 22): for one epsilon that is fixed beforehand, with probability at least 1 - delta, at most
+
+    (4H/epsilon) (P m + log(4/delta)),    m = ceil((H (H-1) / epsilon)^2 (sqrt(L/2) + sqrt(2 (S log 2 + log(4 N/delta))) / 2)^2)
+
+of the K episodes are worse than V* - epsilon, with P = S A H pairs, S A if pooled: `mistake_bound`.
 
 The original is for discounted problems, with the bonus sqrt(log(2 S A m / delta) / (2n)) / (1-gamma), and freezes the model of a
 pair after m samples; here m is never exceeded, so nothing is frozen. This form was derived; the original's constants were read
@@ -21,33 +25,16 @@ in a public implementation and in lecture notes, not in the paper. No discount.
 
 from __future__ import annotations
 
-from math import log, sqrt
-from typing import Any, NamedTuple
+from math import ceil, log, sqrt
+from typing import Any
 
-from ..kernels.formulas import Ahead, Row, mean
 from ..rewards.forms import Reward
 from ..setting import Setting
 from .explorer import RewardedExplorer, transitions
 from .optimistic import OptimisticExplorer
+from .r_max import level_of
 from .registry import register
-
-
-class MBIEIndex(NamedTuple):
-    """Q with one bonus for every law; a step multiplies it by what can be earned afterwards."""
-
-    scale: float
-    L: float
-    H: float
-
-    def bonus(self, n: float) -> tuple[float, float]:
-        return self.scale * sqrt(self.L / (2.0 * n)), 0.0
-
-    def blank(self, h: int, r: float) -> tuple[float, float, float]:
-        return self.H - h, 0.0, self.H - h
-
-    def entry(self, h: int, r: float, row: Row, ahead: Ahead) -> tuple[float, float, float]:
-        most = self.H - h
-        return min(most, r + mean(ahead, ahead.V) + (most - 1.0) * row.bonus), 0.0, most
+from .visit_index import HOEFFDING, VisitIndex
 
 
 @register("mbie-eb")
@@ -65,7 +52,7 @@ class MBIEEB(OptimisticExplorer, RewardedExplorer):
     """
 
     goal = "PAC-MDP"
-    guarantee = "its index is above Q* at all times; none for a policy"
+    guarantee = "at most F(epsilon) bad episodes; none for a policy"
     status = "no certificate"
     reference = "Strehl & Littman 2008"
     supports_discount = False
@@ -75,8 +62,21 @@ class MBIEEB(OptimisticExplorer, RewardedExplorer):
         self.transitions = transitions(budget, setting, "MBIE-EB")
         super().__init__(setting, reward, **options)
 
-    def rule(self) -> MBIEIndex:
+    @property
+    def _level(self) -> float:
         setting, H = self.setting, self.setting.horizon
         laws = setting.n_outcomes * setting.n_actions * max(1, H - 1)
         samples = self.transitions if setting.stationary else self.transitions // H
-        return MBIEIndex(float(self.scale), log(2 * laws * samples / self.delta), float(H))
+        return log(2 * laws * samples / self.delta)
+
+    def rule(self) -> VisitIndex:
+        return VisitIndex(HOEFFDING, float(self.setting.horizon), float(self.scale), self._level)
+
+    def _mistakes(self, epsilon: float) -> float | None:
+        if self.heuristic:
+            return None
+        setting, H = self.setting, self.setting.horizon
+        width = sqrt(self._level / 2) + sqrt(2 * level_of(setting, self.delta / 2)) / 2
+        m = max(1, ceil((H * (H - 1) * width / epsilon) ** 2))
+        pairs = setting.n_outcomes * setting.n_actions * (1 if setting.stationary else H)
+        return 4 * H / epsilon * (pairs * m + log(4 / self.delta))

@@ -11,8 +11,11 @@ Guarantee: on the event that all laws lie in their balls, of probability at leas
 V_lo^i <= value of its recommendation <= V*_i <= V_up^i at the start. The event mentions no reward, so that delta is not shared
 among them (`docs/theory.md`, 20). With one reward this is BPI-UCRL, episode for episode.
 
-On visited nodes all bounds are brought up to date after every episode. If a reward is paid on arrival, if pairs share laws, or
-for mixtures, they are computed by robust planning in all states, whenever the episodes have grown by `growth`.
+If it is only observed what the environment itself pays, `"own"`, half of delta is for the balls and half for the means of its
+rewards, of which nothing is assumed but their range.
+
+On visited nodes all bounds are brought up to date after every episode. If a reward is paid on arrival or observed, if pairs share
+laws, or for mixtures, they are computed by robust planning in all states, whenever the episodes have grown by `growth`.
 
 With `mixtures` the same is wanted for all convex mixtures of the rewards. The mixture whose interval is the widest of those that
 were looked at is played for, and it stops when all mixtures are certified (`certificates.mixtures`).
@@ -34,6 +37,7 @@ from ..certificates.mixtures import Mixtures
 from ..data.counts import Counts
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, to_unit
 from ..rewards.given import Given, given_rewards
+from ..rewards.observed import ObservedRewards
 from ..setting import Setting, boolean
 from .bpi_ucrl import BPIUCRL
 from .explorer import IndexExplorer, Policies, Request
@@ -42,6 +46,8 @@ from .value_bounds import NODES, ROWS, ValueBounds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
 
     from ..kernels.several import SeveralLearner
 
@@ -92,17 +98,20 @@ class MultiBPI(IndexExplorer):
         super().__init__(setting, **options)
         self.reward_range = checked_range(reward_range)
         self.given = given_rewards([reward] if rewards is None else rewards, setting, self.reward_range)
+        self.paid = ObservedRewards() if any(one.observed for one in self.given) else None
         one = BPIUCRL(setting, self.given[0].reward, reward_range=self.reward_range, **options)  # which checks the options
         self.bound, self.counts = one.bound, one.counts
-        self.reward = self.given[0].reward if len(self.given) == 1 else None
+        self.reward = self.given[0].reward if len(self.given) == 1 and self.paid is None else None
         self.mixtures = boolean(mixtures, "mixtures") and len(self.given) > 1
         if boolean(mixtures, "mixtures") and rewards is None:
             raise ValueError("mixtures is True, but there is one reward only: give several, or leave it out.")
+        if self.mixtures and self.paid is not None:
+            raise ValueError("mixtures is True, but what 'own' pays is only observed: leave out one of them.")
         self._mixed: tuple[Any, Mixtures] | None = None  # likewise
         self._margin = margin_of(setting, self.reward_range)
         self._found: tuple[Any, GivenBounds] | None = None  # with the revision of the counts that it is of
         on_arrival = any(isinstance(each.reward, ArrivalReward) for each in self.given)
-        self._everywhere = on_arrival or setting.structure is not None or self.mixtures
+        self._everywhere = on_arrival or setting.structure is not None or self.mixtures or self.paid is not None
         if self._everywhere:
             self._plan_everywhere()
         else:
@@ -197,7 +206,7 @@ class MultiBPI(IndexExplorer):
         """What the present counts prove for the given rewards."""
         now = self.counts.revision
         if self._found is None or self._found[0] != now:
-            self._found = now, GivenBounds(self.counts, self.bound, self.delta, self.given, self.reward_range)
+            self._found = now, GivenBounds(self.counts, self.bound, self.delta, self.given, self.reward_range, self.paid)
         return self._found[1]
 
     @property
@@ -220,11 +229,9 @@ class MultiBPI(IndexExplorer):
         """Whether the data contradict the structure, so that nothing will ever be certified with it."""
         return self.setting.structure is not None and self.counts.shared.refuted
 
-    def ask(self) -> np.ndarray:
-        if not self._everywhere:
-            return super().ask()
-        self._catch_up()
-        return kernels.greedy.greedy_of(self._to_play, self.episode_key)
+    def greedy_policy(self, key: np.uint64) -> np.ndarray:
+        """The policy that is greedy for the upper values of what is played for, (H, S), with ties broken under a key."""
+        return kernels.greedy.greedy_of(self._to_play, key) if self._everywhere else super().greedy_policy(key)
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self._everywhere:
@@ -235,6 +242,32 @@ class MultiBPI(IndexExplorer):
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         if isinstance(request, Policies):
             self.tell(*outcome)
+
+    @property
+    def observes_rewards(self) -> bool:  # type: ignore[override]
+        return self.paid is not None
+
+    def tell(self, states: ArrayLike, actions: ArrayLike, rewards: ArrayLike | None = None) -> None:
+        """Learns from an episode, or a batch of them, with what was paid, (H,) or (B, H), if `"own"` is observed."""
+        states, actions = self.counts.checked(states, actions)
+        if self.paid is None:
+            self._learn(states, actions)
+            return
+        if rewards is None:
+            raise ValueError("rewards are missing: tell(states, actions, rewards) needs them unless they are known.")
+        paid, (low, high) = np.asarray(rewards, dtype=float), self.reward_range
+        if paid.size != actions.size:
+            raise ValueError(f"rewards have shape {paid.shape}: they have to be like actions, {actions.shape}.")
+        paid = paid.reshape(actions.shape)
+        b, h = np.nonzero(~np.isin(states[:, :-1], self.counts.stays()))  # nothing is paid after an end
+        wrong = np.flatnonzero(~((paid[b, h] >= low) & (paid[b, h] <= high)))
+        if len(wrong):
+            raise ValueError(
+                f"step {h[wrong[0]]} paid {paid[b, h][wrong[0]]:g}: it has to be in [{low:g}, {high:g}]. "
+                "Pass reward_range=(lowest, highest), the range of what can be paid."
+            )
+        self.paid.add_many(b, np.stack([h, states[b, h], actions[b, h], states[b, h + 1]], axis=1), paid[b, h])
+        self._learn(states, actions)
 
     def _learn(self, states: np.ndarray, actions: np.ndarray, payments: np.ndarray | None = None) -> None:
         if not self._everywhere:
@@ -274,6 +307,8 @@ class MultiBPI(IndexExplorer):
         return certificate_of_given(self.found, self.delta, self.bound, epsilon, self.reward_range, mixed)
 
     def go_on_from(self, counts: Counts) -> None:
+        if self.paid is not None:
+            raise ValueError("the reward 'own' is only observed: data from elsewhere cannot be gone on from.")
         super().go_on_from(counts)
         self._found = self._mixed = None
         if self._everywhere:
@@ -288,14 +323,18 @@ class MultiBPI(IndexExplorer):
         self._catch_up()
         state = super().state()
         if self._everywhere:
+            own = {} if self.paid is None else {f"own.{name}": array for name, array in self.paid.arrays().items()}
             at = np.array([self._scheduled_at])
-            return {**state, "upper": self._to_play, "scheduled_at": at, "weights": self._weights}
+            return {**state, **own, "upper": self._to_play, "scheduled_at": at, "weights": self._weights}
         parts = enumerate(values.state() for values in self._values)
         return {**state, **{f"{name}.{i}": array for i, part in parts for name, array in part.items()}}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
         self._found = self._mixed = None
+        if self.paid is not None:
+            self.paid = ObservedRewards.from_arrays(state["own.keys"], state["own.values"], self.setting)
+            self.paid.check(self.counts.columns(), self.setting.stationary, self.counts.stays())
         if self._everywhere:
             self._to_play = checked_array(state["upper"], float, self._to_play.shape, "its index is")
             self._weights = checked_array(state["weights"], float, self._weights.shape, "its index is", 0.0, 1.0)

@@ -30,11 +30,15 @@ from .registry import register
 
 
 class QLearningIndex(NamedTuple):
-    """Q, which is learnt forwards from every episode; how often a row was visited at a step is kept in the place of Q_lo."""
+    """Q, which is learnt forwards from every episode; how often a row was visited at a step is kept in the place of Q_lo.
+
+    Without a reward it is UCBZero's index (`ucb_zero`).
+    """
 
     scale: float
     iota: float
     sharp: bool
+    times: float = 1.0  # the bonus is taken so many times
 
     def begin(self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any) -> None:
         for h in range(problem.horizon):
@@ -55,8 +59,12 @@ class QLearningIndex(NamedTuple):
             t = visits[plane, row]
             alpha, left = (H + 1.0) / (H + t), float(H - 1 - h)
             ahead = 0.0 if h == H - 1 else min(left if self.sharp else float(H), V[plane_next, nodes[h + 1]])
-            b = self.scale * (left * sqrt(H * self.iota / t) if self.sharp else sqrt(float(H) * H * H * self.iota / t))
-            r = reward[min(h, len(reward) - 1), table.state[node], actions[h]]
+            b = (
+                self.times
+                * self.scale
+                * (left * sqrt(H * self.iota / t) if self.sharp else sqrt(float(H) * H * H * self.iota / t))
+            )
+            r = 0.0 if len(reward) == 0 else reward[min(h, len(reward) - 1), table.state[node], actions[h]]
             Q[plane, row] = (1.0 - alpha) * Q[plane, row] + alpha * (r + ahead + b)
             kernels.greedy.settle(Q, V, greedy.settled, A, plane, node)
 

@@ -80,6 +80,13 @@ class RFCalibrated(Explorer):
     def defaults(cls, setting: Setting, epsilon: float) -> dict[str, Any]:
         return {"epsilon": epsilon}
 
+    @classmethod
+    def for_setting(cls, setting: Setting) -> type[Explorer]:
+        """The form of this algorithm for laws that pairs share, if the setting declares any (`rf_calibrated_laws`)."""
+        from .rf_calibrated_laws import RFCalibratedLaws
+
+        return RFCalibratedLaws if setting.structure is not None and cls is RFCalibrated else cls
+
     # --- What to play ---
 
     def ask(self) -> np.ndarray:

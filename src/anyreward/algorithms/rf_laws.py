@@ -97,16 +97,12 @@ class RFLaws(Explorer):
         counted = np.append(np.where(shared.laws.estimated, 1.0 / np.maximum(LEAST, shared.n), 0.0), 0.0)
         charge = (counted[shared.laws.law_of] * t.revealed).sum(axis=1)
         charge *= 1.0 + 1e-6 * np.random.default_rng((self.seed, self.episodes, 1)).random(len(charge))
-        K = np.diff(t.offset)
-        p = (shared.seen + 0.5) / np.repeat(shared.n + K / 2, K)
-        for g, law in shared.known_laws.items():
-            p[t.offset[g] : t.offset[g + 1]] = law
         S, A, H = setting.n_states, setting.n_actions, setting.horizon
         V, policy = np.zeros((H + 1, S)), np.zeros((H, S), np.int64)
         kernels.shared.greedy(
             t.edge_first,
             t.edge_target,
-            shared.edge_probabilities(p),
+            shared.edge_probabilities(shared.smoothed_outcomes),
             charge,
             self.counts.table.known,
             S,

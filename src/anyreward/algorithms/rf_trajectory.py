@@ -11,7 +11,7 @@ a cap, indices tie and exploration loses its direction. The shape of lambda is t
 its scale does not matter to a greedy policy.
 
 Sampling   play argmax_a W_h(s,a).
-Stopping   when the certificate is at most epsilon/2, looked at whenever the episodes have grown by `growth`.
+Stopping   when the certificate is at most epsilon/2, looked at where the episodes have grown by `growth` and it may be so.
 Planning   for any reward, backward induction on p_hat.
 
 Guarantee: that of the certificate, which is a function of the counts and does not depend on how they were collected.

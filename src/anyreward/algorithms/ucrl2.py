@@ -14,22 +14,24 @@ recommendation.
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import NamedTuple
 
 from .phased import PhasedUCRL
 from .registry import register
 
 
-class UCRL2Balls(NamedTuple):
-    """Of the L1 norm."""
+class L1Balls(NamedTuple):
+    """Of the L1 norm: scale sqrt(factor (level + pace log t) / min(n, most)). UCRL2 and MBIE have them."""
 
     scale: float
-    S: float
-    level: float  # log(2 A / delta)
+    factor: float
+    level: float
+    pace: float
+    most: float
 
     def radius(self, n: float, log_t: float) -> float:
-        return self.scale * sqrt(14.0 * self.S * (self.level + log_t) / n)
+        return self.scale * sqrt(self.factor * (self.level + self.pace * log_t) / min(n, self.most))
 
 
 @register("ucrl2")
@@ -41,5 +43,5 @@ class UCRL2(PhasedUCRL):
     reference = "Jaksch et al. 2010"
     norm_l1 = True
 
-    def balls(self) -> UCRL2Balls:
-        return UCRL2Balls(float(self.scale), float(self.setting.n_outcomes), log(2 * self.setting.n_actions / self.delta))
+    def balls(self) -> L1Balls:
+        return L1Balls(float(self.scale), 14.0 * self.setting.n_outcomes, log(2 * self.setting.n_actions / self.delta), 1.0, inf)

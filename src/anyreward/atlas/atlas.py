@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -14,15 +15,16 @@ import numpy as np
 from .. import kernels
 from .._files import file_lock
 from ..certificates.calibrated import CalibratedBound
-from ..certificates.certificate import Certificate, certify
+from ..certificates.certificate import Certificate, certify, fingerprint
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
 from ..data.numbering import Numbering
 from ..planning import Values, as_policy, induct
-from ..rewards.forms import UNIT, ArrivalReward, Reward
+from ..rewards.forms import UNIT, ArrivalReward, Reward, core
 from ..rewards.given import Given
 from ..rewards.observed import ObservedRewards
+from ..words import up
 from .plan import Bounds, Interval, Plan
 from .recording import Recording
 from .scoring import AVERAGE, LEAST, MOST, Scoring, scoring_of
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from ..kernels.planning import Choice
     from .constrained import ConstrainedPlan
     from .explanation import Explanation
     from .goals import GoalPlan
@@ -221,11 +224,17 @@ class Atlas:
         as long as there is one. There are two exceptions. At the last step nothing follows, so the value of an action is its
         reward; if that is given, all actions are compared, and the seen ones are preferred among equals. And the certificate
         promises that plans are epsilon-optimal: if only an unseen action can keep this promise, the plan is the optimal one of
-        the empirical model. The bounds are about the policy that is returned in either case.
+        the empirical model. The bounds are about the policy that is returned in either case. A cautious plan maximises what is
+        guaranteed: it chooses an unseen action only where the reward alone makes that guarantee more than any seen one does.
 
         **Given rewards.** An atlas that was explored for given rewards promises plans for them that are certain to be
         epsilon-optimal. Where the optimal policy of the empirical model is not certain to be so good, but the cautious plan is,
         that one is returned.
+
+        **Episodes that terminate.** With `terminal="outcome"`, a reward that depends on the action is paid, after an episode has
+        terminated, for the action that the plan names in that state. The certificate is about policies that may choose another
+        one there, so that the bounds of a plan can be wider than epsilon. A warning then says so. It cannot happen to rewards
+        that depend on the state alone, nor to an array of all 2 S outcomes whose last S rows do not depend on the action.
         """
         for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
             if not isinstance(value, bool):
@@ -240,51 +249,66 @@ class Atlas:
             return plan_subject_to(self, reward, reward_range, subject_to)
         scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
         plan, promised = self._plan(scoring, cautious, allow_unseen), self.certificate.promised
-        if promised is None or cautious or plan.regret_bound <= promised:
-            return plan
-        careful = self._plan(scoring, True, allow_unseen)
-        return careful if careful.regret_bound <= promised else plan
+        if promised is not None and not cautious and plan.regret_bound > promised:
+            careful = self._plan(scoring, True, allow_unseen)
+            plan = careful if careful.regret_bound <= promised else plan
+        self._warn_of_ends(plan, scoring, 2 * scoring.error if promised is None else promised)
+        return plan
+
+    def _warn_of_ends(self, plan: Plan, scoring: Scoring, promised: float) -> None:
+        """Warns if a plan is not as good as the certificate promises, because of what its reward pays after an end."""
+        reward, S = scoring.pays.average, self.counts.setting.n_states
+        if plan.regret_bound <= promised + scoring.slack or isinstance(reward, ArrivalReward):
+            return
+        ends, prints = reward[:, S:], (self.certificate.reward, *(of for _, of in self.certificate.rewards))
+        if (ends == ends[..., :1]).all() or not (self.certificate.every_reward or fingerprint(reward) in prints):
+            return
+        warnings.warn(
+            f"this plan is certain to be within {up(plan.regret_bound)} of the optimum only, not within {up(promised)}: its "
+            "reward depends on the action, and after an episode has ended it is paid for the action that the plan names in that "
+            "state. "
+            f"To say what is paid after an end, give an array of all {2 * S} outcomes and {reward.shape[2]} actions, "
+            f"({2 * S}, {reward.shape[2]}).",
+            stacklevel=3,
+        )
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""
         model, setting, average = self._model, self.counts.setting, scoring.pays.average
         most = self._robust(scoring, MOST)
         least = self._robust(scoring, LEAST) if scoring.own else most
-        highest = min(scoring.highest, most.best(kernels.robust.UPPER)[1] + scoring.slack)
+        highest = min(scoring.highest, most.of(None, kernels.robust.UPPER) + scoring.slack)
 
-        def bounded(policy: np.ndarray, V: np.ndarray | None, upper: float) -> Plan:
-            """The plan with this policy and its bounds; V are its values in the empirical model, if they are known."""
-            policy = policy[:, : setting.n_states]
-            extended = extended_to_terminations(self.counts, policy, average, best=False)
-            if V is None or setting.n_outcomes > setting.n_states:
-                played = extended_to_terminations(self.counts, policy, average, best=True)
-                V, ended = (self._induct(scoring, pi).V for pi in (played, extended))
+        def bounded(found: Values | Choice, upper: float) -> Plan:
+            """The plan with this policy and its bounds; its values in the empirical model may be known."""
+            chosen = found.choice if isinstance(found, Values) else found
+            extended = extended_to_terminations(self.counts, chosen, average, best=False)
+            if isinstance(found, Values) and setting.n_outcomes == setting.n_states:
+                V = ended = found.start
             else:
-                ended = V
-            value, floor = float(model.initial @ V[0]), float(model.initial @ ended[0])
+                played = extended_to_terminations(self.counts, chosen, average, best=True)
+                V, ended = (self._induct(scoring, pi).start for pi in (played, extended))
+            value, floor = float(model.initial @ V), float(model.initial @ ended)
             guaranteed = least.of(extended, kernels.robust.LOWER) - scoring.slack
             lower = max(scoring.lowest, floor - scoring.error, guaranteed)
             value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
             delta, assumed = self.certificate.delta, self._assumptions(scoring)
-            return Plan(policy, value, lower, max(lower, upper), scoring.reward_range, delta, assumed, self, scoring)
+            return Plan(chosen, value, lower, max(lower, upper), scoring.reward_range, delta, assumed, self, scoring)
 
         if cautious or allow_unseen:
             optimum = self._induct(scoring)
-            upper = min(highest, float(model.initial @ optimum.V[0]) + scoring.error)
-            if not cautious:
-                return bounded(optimum.policy, optimum.V, upper)
-            return bounded(least.best(kernels.robust.LOWER)[0].argmax(axis=2), None, upper)
+            upper = min(highest, float(model.initial @ optimum.start) + scoring.error)
+            return bounded(least.chosen(kernels.robust.LOWER) if cautious else optimum, upper)
         last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
-        absorbing = np.isin(np.arange(setting.n_outcomes), self.counts.stays())  # where nothing has to be seen
-        found = self._induct(scoring, seen=self._seen | absorbing[:, None], last=last)
-        value = float(model.initial @ found.V[0])
+        found = self._induct(scoring, prefers_seen=True, last=last)
+        value = float(model.initial @ found.start)
         if highest <= value + scoring.error:  # then the optimum of the empirical model makes no difference
-            return bounded(found.policy, found.V, highest)
+            return bounded(found, highest)
         optimum = self._induct(scoring)
-        upper = min(highest, float(model.initial @ optimum.V[0]) + scoring.error)
-        plan = bounded(found.policy, found.V, upper)
+        upper = min(highest, float(model.initial @ optimum.start) + scoring.error)
+        plan = bounded(found, upper)
         keeps_promise = plan.regret_bound <= 2 * scoring.error
-        return plan if keeps_promise else bounded(optimum.policy, optimum.V, upper)
+        return plan if keeps_promise else bounded(optimum, upper)
 
     def reach(self, goal: Any, avoid: Any = None, cautious: bool = False) -> GoalPlan:
         """The policy that is most likely to arrive at a goal within H steps, with certified bounds.
@@ -356,7 +380,7 @@ class Atlas:
 
     def _assumptions(self, scoring: Scoring) -> tuple[str, ...]:
         """The assumptions of a certified interval: those of the certificate, and what is assumed of the reward."""
-        return (*self.certificate.assumptions, *scoring.assumed)
+        return tuple(dict.fromkeys((*self.certificate.assumptions, *scoring.assumed)))
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
         """A policy with every illegal action a replaced by legal action number a mod k, where k actions are legal in that state.
@@ -385,7 +409,7 @@ class Atlas:
 
     def evaluate(
         self,
-        policy: ArrayLike,
+        policy: ArrayLike | Plan,
         reward: Reward,
         reward_range: tuple[float, float] | None = None,
         rewards: str | None = None,
@@ -398,8 +422,8 @@ class Atlas:
 
         Parameters
         ----------
-        policy : array_like
-            (H, S) actions, or (H, S, A) probabilities of actions.
+        policy : Plan or array_like
+            A plan of this atlas, (H, S) actions, or (H, S, A) probabilities of actions.
         reward, reward_range, rewards, stationary_rewards, paid_once
             As in `plan`.
 
@@ -410,21 +434,24 @@ class Atlas:
             Intervals for `"own"` hold on the event of plans for it.
         """
         scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
+        if isinstance(policy, Plan):  # of this atlas, its states and actions are known to be those of this one
+            policy = policy.choice if policy.atlas is self else policy.policy
         return Interval(*self._evaluate(policy, scoring), self.certificate.delta, self._assumptions(scoring))
 
-    def _evaluate(self, policy: ArrayLike, scoring: Scoring) -> Bounds:
+    def _evaluate(self, policy: ArrayLike | Choice, scoring: Scoring) -> Bounds:
         """The value of a policy for a scoring, with certified bounds."""
         model, setting, average = self._model, self.counts.setting, scoring.pays.average
         S, N = setting.n_states, setting.n_outcomes
-        whole = N > S and np.ndim(policy) in (2, 3) and np.shape(policy)[1] == N
-        states = as_policy(policy, N if whole else S, setting.n_actions, setting.horizon)
-        legal = self.legal(states[:, :S])
-        pi = (
-            np.concatenate([legal, states[:, S:]], axis=1)
-            if whole
-            else extended_to_terminations(self.counts, legal, average, best=False)
-        )
-        value = float(model.initial @ self._induct(scoring, pi).V[0])
+        whole = not isinstance(policy, tuple) and N > S and np.ndim(policy) in (2, 3) and np.shape(policy)[1] == N
+        if isinstance(policy, kernels.planning.Choice):
+            pi = extended_to_terminations(self.counts, policy, average, best=False)
+        elif whole:
+            states = as_policy(policy, N, setting.n_actions, setting.horizon)
+            pi = np.concatenate([self.legal(states[:, :S]), states[:, S:]], axis=1)
+        else:
+            states = as_policy(policy, S, setting.n_actions, setting.horizon)
+            pi = extended_to_terminations(self.counts, self.legal(states), average, best=False)
+        value = float(model.initial @ self._induct(scoring, pi).start)
         value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
         lower = self._robust(scoring, LEAST).of(pi, kernels.robust.LOWER) - scoring.slack
         upper = self._robust(scoring, MOST).of(pi, kernels.robust.UPPER) + scoring.slack
@@ -592,7 +619,7 @@ class Atlas:
         refuse_constrained(plan, against)
         if not isinstance(plan, Plan) or plan.atlas.certificate != self.certificate:
             raise ValueError("the plan is not of this atlas: make one from it.")
-        new = self._evaluate(plan.policy, plan.scoring)
+        new = self._evaluate(plan.choice, plan.scoring)
         old = self._evaluate(self.behaviour if against is None else against, plan.scoring)
         lower = max(new.lower, plan.lower) - old.upper
         ends = np.nextafter(lower, -np.inf), np.nextafter(new.upper - old.lower, np.inf)
@@ -618,14 +645,14 @@ class Atlas:
         return Robust(self.counts, self._radii[key], most, reward, scoring.pays.base[which], scoring.ends)
 
     def _induct(
-        self, scoring: Scoring, policy: np.ndarray | None = None, seen: np.ndarray | None = None, last: bool = True
+        self, scoring: Scoring, policy: np.ndarray | Choice | None = None, prefers_seen: bool = False, last: bool = True
     ) -> Values:
         """Backward induction for a reward in the empirical model; arguments as for `planning.induct`."""
         setting, pays = self.counts.setting, scoring.pays
         beyond = pays.base[AVERAGE] * setting.sigma[::-1]  # what the constant of the reward adds up to from each step on
         limits = None if scoring.ends == (-inf, inf) else (scoring.ends[0] - beyond[:-1], scoring.ends[1] - beyond[:-1])
-        found = induct(self._model, pays.average, setting.horizon, setting.discount, policy, seen, last, limits)
-        return found._replace(V=found.V + beyond[:, None])
+        found = induct(self._model, pays.average, setting.horizon, setting.discount, policy, prefers_seen, last, limits)
+        return found.plus(beyond)
 
     def __or__(self, other: Atlas) -> Atlas:
         """Both atlases merged; see `merge`."""
@@ -779,8 +806,8 @@ class Atlas:
         return atlas_card(self)
 
 
-def extended_to_terminations(counts: Counts, policy: np.ndarray, reward: np.ndarray | ArrivalReward, best: bool) -> np.ndarray:
-    """Extends a policy for states, (H, S), to all outcomes of a setting with `terminal="outcome"`.
+def extended_to_terminations(counts: Counts, policy: Any, reward: np.ndarray | ArrivalReward, best: bool) -> Any:
+    """Extends a policy for states, (H, S) or a `Choice`, to all outcomes of a setting with `terminal="outcome"`.
 
     After an episode has terminated no action is taken, but a reward may depend on the action. With `best=False` the policy keeps
     naming the action of the state in which the episode terminated; with `best=True` it names the action that pays best, which is
@@ -790,14 +817,17 @@ def extended_to_terminations(counts: Counts, policy: np.ndarray, reward: np.ndar
     S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
     if N == S:
         return policy
-    if not best:
-        return np.concatenate([policy, policy], axis=1)
-    pay = np.zeros((H, N, A)) if isinstance(reward, ArrivalReward) else reward
-    if isinstance(reward, ArrivalReward):
+    ended = np.zeros((0, N - S), np.int64)
+    if best and isinstance(reward, ArrivalReward):
         pairs, stay = np.arange(S * A, N * A), np.repeat(np.arange(S, N), A)
-        for h in range(H):
-            pay[h, S:] = reward.at(h, pairs, stay).reshape(S, A)
-    return np.concatenate([policy, pay[:, S:].argmax(axis=2)], axis=1)
+        ended = np.stack([reward.at(h, pairs, stay).reshape(S, A).argmax(axis=1) for h in range(reward.shape[0])])
+    elif best and isinstance(reward, np.ndarray):
+        pay = core(reward)
+        ended = np.broadcast_to(pay[:, -min(S, pay.shape[1]) :].argmax(axis=2), (len(pay), N - S)).copy()
+    if isinstance(policy, np.ndarray):
+        after = np.broadcast_to(ended, (H, N - S)) if best else policy
+        return np.concatenate([policy, after], axis=1)
+    return policy._replace(ended=ended)
 
 
 def shared_runs(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

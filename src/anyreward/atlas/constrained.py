@@ -27,6 +27,7 @@ from .plan import Interval, Plan
 from .scoring import Scoring, scoring_of
 
 if TYPE_CHECKING:
+    from ..kernels.planning import Choice
     from .atlas import Atlas
 
 ROUNDS = 40  # of column generation; most problems need fewer than ten
@@ -186,10 +187,10 @@ class Constrained:
             self.upper = min(self.upper, bound + 1e-12 * (abs(bound) + float(mu @ self.scales)))
             self.optimum = self.upper if not mu.any() else self.optimum
         for plan in made:
-            if not any(np.array_equal(plan.policy, c.plan.policy) for c in self.candidates):
-                self.candidates.append(self._candidate(plan.policy))
+            if not any(plan._plays_as(c.plan) for c in self.candidates):
+                self.candidates.append(self._candidate(plan.choice))
 
-    def _candidate(self, policy: np.ndarray) -> Candidate:
+    def _candidate(self, policy: Choice) -> Candidate:
         atlas, delta = self.atlas, self.atlas.certificate.delta
         low, value, high = atlas._evaluate(policy, self.scoring)
         said = atlas._assumptions(self.scoring)

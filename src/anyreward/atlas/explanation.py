@@ -101,6 +101,9 @@ class Explanation:
             lines.append(f"{sum(one.share for one in rest):6.1%}  {len(rest):,} others")
         if not self.charges:
             lines.append("   nothing")
+        n = self.episodes_to_halve
+        about = "none yet" if n is None else f"about {n:.2g} more episodes (a low estimate)"
+        lines.append(f"forecast: {about} for half of that, explored for this reward")
         return "\n".join(lines)
 
     def to_pandas(self) -> Any:
@@ -121,11 +124,11 @@ def explain(atlas: Atlas, plan: Plan) -> Explanation:
     N, A, H, gamma = setting.n_outcomes, setting.n_actions, setting.horizon, setting.discount
     most, least = atlas._robust(scoring, MOST), atlas._robust(scoring, LEAST)
     robust = kernels.robust
-    Q_up, V_up = most._values(robust.UPPER, robust.BEST, np.zeros((0, 0, 0)))
+    V_up, Q_up, *_ = most.sweep(robust.UPPER, V=H + 1, Q=H)
     optimistic = Q_up.argmax(axis=2)
     policy = np.concatenate([plan.policy, plan.policy], axis=1)[:, :N]  # after an episode has terminated nothing is chosen
-    Q_lo, V_lo = least._values(robust.LOWER, robust.GIVEN, (policy[..., None] == np.arange(A)).astype(float))
-    pay = average if not isinstance(average, ArrivalReward) else np.stack([model.expect_pay(h, average) for h in range(H)])
+    V_lo, Q_lo, *_ = least.sweep(robust.LOWER, policy, V=H + 1, Q=H)
+    pay = average if not isinstance(average, ArrivalReward) else model.dense_pay(average, H)
     absorbing = np.isin(np.arange(N), counts.stays())
     known = np.broadcast_to(atlas._seen | absorbing[:, None], (H, N, A))
     charges, visits = np.zeros((H, N, A)), np.zeros((H, N, A))

@@ -64,10 +64,13 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
         about["numbering"] = atlas.numbering.to_dict()
     if len(atlas.counts.taken):
         arrays["taken"] = atlas.counts.taken
+    if atlas.counts.drawn is not None:
+        arrays["drawn"] = atlas.counts.drawn
     if atlas.reward is not None:
         arrays |= {f"reward.{name}": array for name, array in reward_arrays(atlas.reward).items()}
-    for i, (_, reward) in enumerate(atlas.rewards):
-        arrays |= {f"rewards.{i}.{name}": array for name, array in reward_arrays(reward).items()}
+    for i, one in enumerate(atlas.rewards):
+        if not one.observed:
+            arrays |= {f"rewards.{i}.{name}": array for name, array in reward_arrays(one.reward).items()}
     if atlas.own_reward is not None:
         arrays["own.reward"] = np.asarray(atlas.own_reward, dtype=float)
     if atlas.recording is not None:
@@ -120,6 +123,9 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         counts.selected = isinstance(certificate.bound, CalibratedBound) and len(certificate.bound.restarts) > 0
         if "taken" in arrays:
             counts.taken = checked_taken(arrays["taken"], counts)
+        if "drawn" in arrays and setting.structure is not None:
+            counts.drawn = arrays["drawn"]
+            counts.shared  # noqa: B018  # raises if these are not draws of its laws
         if about["format"] < FORMAT:
             certificate = replace(certificate, assumed=counts.declared)  # earlier versions did not print declarations
         history = tuple((int(t), float(e)) for t, e in about["history"])
@@ -136,10 +142,12 @@ def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:
         if certificate.every_reward:
             if not certificate.check(counts):
                 raise ValueError("its certificate does not follow from its counts.")
+        elif certificate.of_observed:
+            certificate = replace(certificate, claimed=True, met=False)
         elif certificate.rewards:
             if not certificate.check(counts, rewards):
                 raise ValueError("its certificate does not follow from its counts and its rewards.")
-        elif reward is None or certificate.reward == OBSERVED:
+        elif reward is None:
             certificate = replace(certificate, claimed=True, met=False)
         elif policy is None or not certificate.check(counts, reward, extended_to_terminations(counts, policy, reward, True)):
             raise ValueError("its certificate does not follow from its counts and its reward.")
@@ -233,7 +241,10 @@ def reward_arrays(reward: np.ndarray | ArrivalReward) -> dict[str, np.ndarray]:
 def given_from(arrays: dict[str, np.ndarray], setting: Setting, certificate: Certificate) -> tuple[Given, ...]:
     """The rewards that a certificate is about, checked, if it is about several."""
     found = []
-    for i, name in enumerate(certificate.names):
+    for i, (name, print_) in enumerate(certificate.rewards):
+        if print_ == OBSERVED:
+            found.append(Given.to_be_observed(setting, certificate.reward_range))
+            continue
         reward = reward_from(arrays, f"rewards.{i}", setting, certificate.reward_range)
         if reward is None:
             raise ValueError("it does not hold all rewards that its certificate is about.")

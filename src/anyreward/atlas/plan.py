@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from .. import kernels
-from ..planning import Values
+from ..planning import Values, as_array, as_policy, each_action
 from ..playing.lanes import legal_action
 from ..playing.rollouts import rollouts
 from ..rewards.combining import range_of
@@ -18,6 +18,9 @@ from ..words import assumed, confidence_level, interval
 from .scoring import LEAST, MOST, Scoring, earnings, scoring_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..kernels.planning import Choice
     from .atlas import Atlas
 
 
@@ -86,7 +89,9 @@ class Plan:
     ----------
     policy : ndarray of int, (H, S)
         The action at each step and state: optimal in the empirical model or, if `cautious` was asked for, with the best
-        guaranteed value.
+        guaranteed value. The array is made when it is first asked for.
+    choice : Choice
+        The policy as compiled passes take it: actions where something was seen, and one number for each step elsewhere.
     value : float
         The value of the policy from the start in the empirical model.
     lower, upper : float
@@ -103,7 +108,7 @@ class Plan:
         The reward, as the atlas sees it.
     """
 
-    policy: np.ndarray
+    choice: Choice = field(repr=False)
     value: float
     lower: float
     upper: float
@@ -112,6 +117,17 @@ class Plan:
     assumptions: tuple[str, ...]
     atlas: Atlas = field(repr=False)
     scoring: Scoring = field(repr=False)
+
+    @cached_property
+    def policy(self) -> np.ndarray:
+        setting = self.atlas.counts.setting
+        return as_array(self.choice, setting.n_outcomes, setting.n_actions)[:, : setting.n_states]
+
+    def playing(self, policy: np.ndarray) -> Plan:
+        """This plan with another policy, (H, S), to be played; its bounds are not those of that policy."""
+        setting = self.atlas.counts.setting
+        checked = as_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
+        return replace(self, choice=kernels.planning.as_choice(checked))
 
     @property
     def regret_bound(self) -> float:
@@ -128,7 +144,7 @@ class Plan:
         found = {}
         for name, reward in self.scoring.terms.items():
             scoring = scoring_of(self.atlas, reward, range_of(reward))
-            found[name] = Interval(*self.atlas._evaluate(self.policy, scoring), self.delta, self.assumptions)
+            found[name] = Interval(*self.atlas._evaluate(self.choice, scoring), self.delta, self.assumptions)
         return found
 
     def act(self, observation: Any, step: int, action_mask: Any = None) -> Any:
@@ -145,14 +161,18 @@ class Plan:
             legal action number a mod k is returned, as when exploring.
         """
         h, s = whole_number(step, "step"), self.atlas.numbering.state(observation)
-        if not 0 <= h < len(self.policy):
-            raise ValueError(f"step is {h}: an episode has the steps 0 to {len(self.policy) - 1}.")
-        return self.atlas.numbering.action(legal_action(int(self.policy[h, s]), action_mask, self.atlas.numbering, s))
+        setting = self.atlas.counts.setting
+        if not 0 <= h < setting.horizon:
+            raise ValueError(f"step is {h}: an episode has the steps 0 to {setting.horizon - 1}.")
+        if not 0 <= s < setting.n_states:
+            raise ValueError(f"the observation is in state {s}: states go from 0 to {setting.n_states - 1}.")
+        a = kernels.planning.action_of(self.choice, h, s, setting.n_outcomes, setting.n_actions)
+        return self.atlas.numbering.action(legal_action(a, action_mask, self.atlas.numbering, s))
 
     @cached_property
     def V(self) -> np.ndarray:
         """The value of the policy from each step and state in the empirical model, (H + 1, S); the last row is 0."""
-        return self._values.V[:, : self.policy.shape[1]]
+        return self._values.V[:, : self.atlas.counts.setting.n_states]
 
     @cached_property
     def _values(self) -> Values:
@@ -171,7 +191,7 @@ class Plan:
     def lower_V(self) -> np.ndarray:
         """A lower bound on the true value of the policy from each step and state, (H + 1, S)."""
         low = self.atlas._robust(self.scoring, LEAST).state_values(kernels.robust.LOWER, self._extended)
-        return np.maximum(low[:, : self.policy.shape[1]], self._left * self.reward_range[0]) - self.scoring.slack
+        return np.maximum(low[:, : self.atlas.counts.setting.n_states], self._left * self.reward_range[0]) - self.scoring.slack
 
     @cached_property
     def upper_V(self) -> np.ndarray:
@@ -181,7 +201,7 @@ class Plan:
         states at once; with `paid_once`, in those that can be reached.
         """
         high = self.atlas._robust(self.scoring, MOST).state_values(kernels.robust.UPPER)
-        return np.minimum(high[:, : self.policy.shape[1]], self._left * self.reward_range[1]) + self.scoring.slack
+        return np.minimum(high[:, : self.atlas.counts.setting.n_states], self._left * self.reward_range[1]) + self.scoring.slack
 
     @property
     def _left(self) -> np.ndarray:
@@ -189,18 +209,17 @@ class Plan:
         return self.atlas.counts.setting.sigma[::-1, None]
 
     @cached_property
-    def _extended(self) -> np.ndarray:
+    def _extended(self) -> Choice:
         """The policy for all outcomes, terminations included."""
         from .atlas import extended_to_terminations
 
-        return extended_to_terminations(self.atlas.counts, self.policy, self.scoring.pays.average, best=False)
+        return extended_to_terminations(self.atlas.counts, self.choice, self.scoring.pays.average, best=False)
 
     @cached_property
     def visits(self) -> np.ndarray:
         """How often the policy's action was seen in each step and state, (H, S); at any step if transitions are stationary."""
-        n = self.atlas.counts.n()
-        n = np.broadcast_to(n, (*self.policy.shape, n.shape[-1]))
-        return np.take_along_axis(n, self.policy[..., None], axis=2)[..., 0]
+        H, S = self.policy.shape
+        return self.atlas.counts.visits_of(np.arange(H)[:, None], np.arange(S), self.policy)
 
     @cached_property
     def reach(self) -> np.ndarray:
@@ -208,12 +227,15 @@ class Plan:
 
         Where episodes may terminate early, the rows sum to less than one.
         """
-        model, here = self.atlas._model, self.atlas._model.initial
-        mass = np.zeros((len(self.policy), len(here)))
-        for h, actions in enumerate(self._extended):
-            mass[h] = here
+        return np.stack([mass[: self.atlas.counts.setting.n_states] for _, mass in self._each_reach()])
+
+    def _each_reach(self) -> Iterator[tuple[int, np.ndarray]]:
+        """The probability of each outcome, step by step from the first."""
+        setting, model = self.atlas.counts.setting, self.atlas._model
+        here, sizes = model.initial, (setting.horizon, setting.n_outcomes, setting.n_actions)
+        for h, actions in enumerate(each_action(self._extended, *sizes)):
+            yield h, here
             here = model.push(h, here, actions)
-        return mass[:, : self.policy.shape[1]]
 
     def run(self, env: Any, episodes: int = 1, *, reward: Any = None, seed: int = 0, **adapter: Any) -> np.ndarray:
         """Plays the plan in an environment and returns what was earned in each episode, (episodes,).
@@ -236,7 +258,7 @@ class Plan:
             raise ValueError(f"episodes is {episodes}: it cannot be negative.")
         atlas, found, total = self.atlas, [np.zeros(0)], 0
         setting, earned = atlas.counts.setting, self.scoring.earned if reward is None else earnings(atlas, reward)
-        batches = rollouts(setting, atlas.numbering, self.policy, env, seed, adapter)
+        batches = rollouts(setting, atlas.numbering, self.choice, env, seed, adapter)
         while total < episodes:
             found.append(earned(*next(batches), setting.discount))
             total += len(found[-1])
@@ -259,28 +281,58 @@ class Plan:
             import pandas as pd
         except ImportError:
             raise ValueError("pandas is not installed: pip install pandas.") from None
-        H, S = self.policy.shape
-        atlas, A = self.atlas, self.atlas.counts.setting.n_actions
-        chosen = np.broadcast_to(atlas._seen[:, :S].any(axis=2), (H, S)) if visited else np.ones((H, S), bool)
-        step, state = np.nonzero(chosen)
-        names = {s: atlas.state_name(s) for s in np.unique(state).tolist()}
-        values = {s: atlas.numbering.observation(s) for s in names}
-        actions = np.array([atlas.action_name(a) for a in range(A)], dtype=object)
+        atlas, setting = self.atlas, self.atlas.counts.setting
+        H, A = setting.horizon, setting.n_actions
+        step, state = self._visited() if visited else np.indices((H, setting.n_states)).reshape(2, -1)
+        ends = np.searchsorted(step, np.arange(H + 1))
+
+        def found(each: Iterable[tuple[int, np.ndarray]], kind: type = float) -> np.ndarray:
+            """The entries for these steps and states of what is given step by step."""
+            out: np.ndarray = np.empty(len(step), kind)
+            for h, row in each:
+                out[ends[h] : ends[h + 1]] = row[state[ends[h] : ends[h + 1]]]
+            return out
+
+        low = atlas._robust(self.scoring, LEAST).each(kernels.robust.LOWER, self._extended)
+        high = atlas._robust(self.scoring, MOST).each(kernels.robust.UPPER)
+        values = atlas._induct(self.scoring, self._extended)
+        played = found(enumerate(each_action(self._extended, H, setting.n_outcomes, A)), int)
+        used = np.unique(state)
+        place, numbers = np.searchsorted(used, state), used.tolist()
+        observations = np.empty(len(used), object)
+        observations[:] = [atlas.numbering.observation(s) for s in numbers]
         return pd.DataFrame(
             {
                 "step": step,
                 "state": state,
-                "name": [names[s] for s in state.tolist()],
-                "observation": [values[s] for s in state.tolist()],
-                "action": actions[self.policy[chosen]],
-                "action_number": self.policy[chosen],
-                "seen": self.visits[chosen],
-                "value": self.V[:-1][chosen],
-                "lower": self.lower_V[:-1][chosen],
-                "upper": self.upper_V[:-1][chosen],
-                "probability": self.reach[chosen],
+                "name": np.array([atlas.state_name(s) for s in numbers], dtype=object)[place],
+                "observation": observations[place].tolist(),
+                "action": np.array([atlas.action_name(a) for a in range(A)], dtype=object)[played],
+                "action_number": played,
+                "seen": atlas.counts.visits_of(step, state, played),
+                "value": found(values.each()),
+                "lower": np.maximum(found(low), self._left[step, 0] * self.reward_range[0]) - self.scoring.slack,
+                "upper": np.minimum(found(high), self._left[step, 0] * self.reward_range[1]) + self.scoring.slack,
+                "probability": found(self._each_reach()),
             }
         )
+
+    def _visited(self) -> tuple[np.ndarray, np.ndarray]:
+        """The steps and states that were visited, in order; all steps of a visited state if transitions are stationary."""
+        setting, (begin, state, *_) = self.atlas.counts.setting, self.atlas._model.places
+        some = self.atlas._model.rows.seen.reshape(-1, setting.n_actions).any(axis=1) & (state < setting.n_states)
+        state, step = state[some].astype(np.int64), np.repeat(np.arange(len(begin) - 1), np.diff(begin))[some]
+        if setting.stationary:
+            return np.repeat(np.arange(setting.horizon), len(state)), np.tile(state, setting.horizon)
+        return step, state
+
+    def _plays_as(self, other: Plan) -> bool:
+        """Whether both are the same policy."""
+        setting = self.atlas.counts.setting
+        sizes = setting.horizon, setting.n_outcomes, setting.n_actions
+        S = setting.n_states
+        each = (each_action(plan.choice, *sizes) for plan in (self, other))
+        return setting == other.atlas.counts.setting and all(np.array_equal(a[:S], b[:S]) for a, b in zip(*each, strict=True))
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the certified interval within what is possible, and what the plan does.
@@ -306,11 +358,11 @@ class Plan:
         mine, theirs = (
             (plan.value, plan.lower, plan.upper, plan.reward_range, plan.delta, plan.assumptions) for plan in (self, other)
         )
-        return mine == theirs and np.array_equal(self.policy, other.policy) and self.scoring.pays_as(other.scoring)
+        return mine == theirs and self._plays_as(other) and self.scoring.pays_as(other.scoring)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        H, S = self.policy.shape
+        H, S = self.atlas.counts.setting.horizon, self.atlas.counts.setting.n_states
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
         return f"Plan(value {self.value:.4g} in {sure}, policy for {H} steps and {S} states{assumed(self.assumptions)})"

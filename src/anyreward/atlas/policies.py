@@ -5,38 +5,58 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._files import read_file, replace_file
+from ..planning import each_action
 from ..rewards.files import MAX_BYTES, MAX_TEXT_BYTES, array_from, csv_columns
 from ..setting import nearest, shown
 
 if TYPE_CHECKING:
+    from ..kernels.planning import Choice
     from .atlas import Atlas
 
 ENDINGS = (".csv", ".json", ".npy")
 COLUMNS = ("h", "s", "a", "state", "action")
 
 
-def write_policy(path: Path, atlas: Atlas, policy: np.ndarray) -> None:
-    """Writes a policy, (H, S), as CSV: a line for each step h and state s with its action a.
+def write_policy(path: Path, atlas: Atlas, policy: np.ndarray | Choice) -> None:
+    """Writes a policy, (H, S), to a CSV file (`policy_lines`), one step after the other: it is never in memory as a whole."""
+    replace_file(path, policy_lines(atlas, policy))
+
+
+def policy_csv(atlas: Atlas, policy: np.ndarray | Choice) -> str:
+    """A policy, (H, S), as the text of a CSV file (`policy_lines`)."""
+    return b"".join(policy_lines(atlas, policy)).decode()
+
+
+def policy_lines(atlas: Atlas, policy: np.ndarray | Choice) -> Iterator[bytes]:
+    """A policy, (H, S), as CSV: the header, and then a line for each step h and state s with its action a, a step at a time.
 
     The columns `state` and `action` are added, with the names of both, if states or actions have names.
     """
+    setting, named = atlas.counts.setting, not atlas.numbering.is_plain
+    H, S, A = setting.horizon, setting.n_states, setting.n_actions
+    rows = policy if isinstance(policy, np.ndarray) else each_action(policy, H, setting.n_outcomes, A)
+    states = [as_cell(atlas.state_name(s)) for s in range(S)] if named else []
+    actions = [as_cell(atlas.action_name(a)) for a in range(A)] if named else []
+    yield as_csv([COLUMNS if named else COLUMNS[:3]])
+    for h, row in enumerate(rows):
+        taken = row[:S].tolist()
+        names = (states, [actions[a] for a in taken]) if named else ()
+        yield as_csv(zip(repeat(h, S), range(S), taken, *names, strict=True))
+
+
+def as_csv(rows: Iterable[Sequence[Any]]) -> bytes:
+    """Rows of cells as lines of a CSV file."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    named = not atlas.numbering.is_plain
-    writer.writerow(COLUMNS if named else COLUMNS[:3])
-    states = [as_cell(atlas.state_name(s)) for s in range(policy.shape[1])] if named else []
-    actions = [as_cell(atlas.action_name(a)) for a in range(atlas.counts.setting.n_actions)] if named else []
-    for h, row in enumerate(policy.tolist()):
-        for s, a in enumerate(row):
-            writer.writerow([h, s, a, *([states[s], actions[a]] if named else [])])
-    replace_file(path, buffer.getvalue().encode())
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue().encode()
 
 
 def read_policy(path: Path, atlas: Atlas) -> np.ndarray:

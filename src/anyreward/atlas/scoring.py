@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..certificates.calibrated import CalibratedBound
-from ..rewards.combining import combined, on_arrival, range_of
-from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, reward_of_setting
+from ..rewards.combining import combined, extremes_of, on_arrival, range_of
+from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, core, own_copy, reward_of_setting
 from ..rewards.observed import PAID_ONCE, ObservedRewards, RewardBounds
 from ..rewards.terms import Terms
 from ..setting import boolean, shown
@@ -98,7 +98,11 @@ class Scoring:
         for mine, theirs in zip(self.pays[:3], other.pays[:3], strict=True):
             if type(mine) is not type(theirs):
                 return False
-            parts = [(x.pointer, x.target, x.pay) if isinstance(x, ArrivalReward) else (x,) for x in (mine, theirs)]
+            if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+                if mine.shape != theirs.shape or not (core(mine) == core(theirs)).all():  # without making them dense
+                    return False
+                continue
+            parts = [(x.pointer, x.target, x.pay) for x in (mine, theirs) if isinstance(x, ArrivalReward)]
             if not all(np.array_equal(a, b) for a, b in zip(*parts, strict=True)):
                 return False
         return True
@@ -164,8 +168,9 @@ def _given(atlas: Atlas, reward: Reward, reward_range: tuple[float, float], delt
     setting, certificate = atlas.counts.setting, atlas.certificate
     low, high = checked_range(reward_range)
     r = reward_of_setting(reward, setting, (low, high), atlas.numbering)
+    r = r if isinstance(reward, str) else own_copy(r)  # later passes read it again, when the user may have changed an array
     gammas = setting.discount ** np.arange(setting.horizon)
-    extremes = r.extremes() if isinstance(r, ArrivalReward) else (r.min(axis=(1, 2)), r.max(axis=(1, 2)))
+    extremes = r.extremes() if isinstance(r, ArrivalReward) else extremes_of(r)
     lowest, highest = (float(gammas @ extreme) for extreme in extremes)
     exact_ends = [sum(map(Fraction, extreme.tolist())) for extreme in extremes] if setting.discount == 1.0 else []
     slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))

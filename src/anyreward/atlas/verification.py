@@ -25,6 +25,7 @@ from .plan import Interval, Plan
 from .scoring import MOST, Scoring, scoring_of
 
 if TYPE_CHECKING:
+    from ..kernels.planning import Choice
     from .atlas import Atlas
 
 GROWTH = 1.05  # of the number of episodes between two looks
@@ -187,11 +188,11 @@ def _scoring(
     return plan.scoring.with_delta(delta)
 
 
-def _policy(atlas: Atlas, plan: Any) -> np.ndarray:
+def _policy(atlas: Atlas, plan: Any) -> np.ndarray | Choice:
     """The policy of a plan or of somebody's own, (H, S), legal where that is known."""
     setting = atlas.counts.setting
     if isinstance(plan, Plan):
-        return plan.policy
+        return plan.choice
     if np.ndim(plan) == 3:
         raise ValueError("the policy chooses its actions at random: only policies (H, S) can be played.")
     return atlas.legal(as_policy(plan, setting.n_states, setting.n_actions, setting.horizon))
@@ -220,4 +221,4 @@ def _played(x: np.ndarray, scoring: Scoring, delta: float, difference: bool) -> 
 
 def _optimum(atlas: Atlas, scoring: Scoring) -> float:
     """An upper bound on the optimal value, on the event of the scoring."""
-    return min(scoring.highest, atlas._robust(scoring, MOST).best(kernels.robust.UPPER)[1] + scoring.slack)
+    return min(scoring.highest, atlas._robust(scoring, MOST).of(None, kernels.robust.UPPER) + scoring.slack)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from math import log
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from .. import kernels
 from ..data.counts import Counts
 from ..setting import Setting, boolean, nearest, probability, shown, whole_number
 from .error_index import ErrorIndex
-from .law_radii import shared_laws, shared_radii
+from .law_radii import law_radii, pair_radii, shared_laws
 from .thresholds import paper_beta, paper_rule
 
 THRESHOLDS = ("paper", "support")
@@ -179,31 +179,51 @@ class TightBound:
             raise ValueError(f"threshold is {shown(self.threshold)}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
 
     def __call__(self, counts: Counts, delta: float) -> float:
-        """The error bound Phi."""
+        """The error bound Phi: `details(counts, delta).value`, without radii while it is certain to be the largest."""
+        setting = counts.setting
+        weight, w_start = weights(setting)
+        most = w_start if setting.estimates_start else float(weight[0])
+        alone = setting.estimates_start or len(setting.starts[0]) == 1
+        if alone and not setting.stationary and self.is_above(counts, delta, most, setting.horizon):
+            self.check(counts)
+            return rounded_up(most + error_of_first_reward(counts), counts)
         return self.details(counts, delta).value
 
     def details(self, counts: Counts, delta: float) -> TightBoundDetails:
         """The error bound together with the radii and multipliers that it was computed from."""
-        setting, table = counts.setting, counts.model_table
+        setting = counts.setting
         radii, tv = self.radii(counts, delta)
         on_radii = self.radii_delta(setting, delta)
-        w, w_start = weights(setting)
-        value, multipliers, u = kernels.trajectory.search(
-            table,
-            setting.n_actions,
-            radii,
-            tv,
-            w,
-            w_start,
-            setting.discount ** np.arange(setting.horizon),
-            setting.arrival_rewards,
-            setting.planes,
-            *(SEARCH if self.trajectory else (0, 0)),
-            log(max(1, relevant_laws(setting)) / on_radii),
-            -log(delta - on_radii) if on_radii < delta else 0.0,
+        joint = log(max(1, relevant_laws(setting)) / on_radii), -log(delta - on_radii) if on_radii < delta else 0.0
+        return TightBoundDetails(*trajectory_error(counts, radii, tv, SEARCH if self.trajectory else (0, 0), joint))
+
+    def is_above(self, counts: Counts, delta: float, goal: float, depth: int | None = None) -> bool:
+        """Whether the bound is certain to be above `goal`, whatever its multipliers, from a look at the visits alone.
+
+        It takes a few backward passes and no radii. False says nothing. It decides when the bound is worth computing and nothing
+        else (`docs/theory.md`, 23).
+        """
+        setting, table = counts.setting, counts.table
+        if type(self) is not TightBound or setting.structure is not None or not self.trajectory or not 0 < goal < np.inf:
+            return False  # others may have radii of their own
+        on_radii, (w, w_start) = self.radii_delta(setting, delta), weights(setting)
+        return bool(
+            kernels.trajectory.is_above(
+                float(goal),
+                depth or max(1, setting.horizon // 4),
+                table,
+                setting.n_actions,
+                setting.n_outcomes,
+                w,
+                w_start,
+                setting.discount ** np.arange(setting.horizon),
+                setting.arrival_rewards,
+                setting.planes,
+                log(max(1, relevant_laws(setting)) / on_radii),
+                on_radii < delta,
+                self.kind == kernels.radii.SIZE,
+            )
         )
-        value = rounded_up(float(value) + error_of_first_reward(counts), counts)
-        return TightBoundDetails(value, radii, tv, multipliers, u)
 
     def radii_delta(self, setting: Setting, delta: float) -> float:
         """The part of delta that is spent on the radii of single rows; the rest is spent on the joint bound."""
@@ -259,18 +279,70 @@ class TightBound:
         S, A = setting.n_outcomes, setting.n_actions
         self.check(counts)
         if setting.structure is not None:
-            return shared_radii(
-                counts, log(max(1, relevant_laws(setting, last_step)) / probability(delta, "delta")), self.exact_tv
-            )
-        radii, tv = np.zeros(len(table.n)), np.zeros(len(table.n))
+            log_laws = log(max(1, relevant_laws(setting, last_step)) / probability(delta, "delta"))
+            return pair_radii(counts, law_radii(counts, log_laws, self.exact_tv), log_laws)
         laws = relevant_laws(setting, last_step)
-        if laws:
-            kernels.radii.all_radii(
-                table, A, S, self.kind, self.most_successors(setting), log(laws / self.radii_delta(setting, delta)),
-                counts.scores() if self.transfer else np.zeros(0), self.exact_tv,
-                np.zeros(1 << kernels.radii.ENUMERATED), radii, tv,
-            )  # fmt: skip
+        if not laws:
+            return np.zeros(len(table.n)), np.zeros(len(table.n))
+        level, transfer = log(laws / self.radii_delta(setting, delta)), self.transfer and counts.transfer
+        K = self.most_successors(setting)
+        last = counts.remembered(("radii", self.kind, K, level, transfer, self.exact_tv), LastRadii.of(len(table.n)))
+        kernels.radii.all_radii(
+            table, A, S, self.kind, K, level, counts.scores() if transfer else np.zeros(0), self.exact_tv,
+            np.zeros(1 << kernels.radii.ENUMERATED), np.full(kernels.radii.FEW, np.nan), *last,
+        )  # fmt: skip
+        radii, tv, used = np.zeros(len(table.n)), np.zeros(len(table.n)), counts.n_nodes * A
+        radii[:used], tv[:used] = last.radii[:used], last.tv[:used]
         return radii, tv
+
+
+def trajectory_error(
+    counts: Counts,
+    radii: np.ndarray,
+    tv: np.ndarray,
+    search: tuple[int, int] = SEARCH,
+    joint: tuple[float, float] = (0.0, 0.0),
+) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
+    """The fields of `TightBoundDetails` for given radii of the rows of `Counts.model_table`, on the event on which these hold.
+
+    Parameters
+    ----------
+    counts : Counts
+    radii, tv : ndarray
+    search : (int, int)
+        See `SEARCH`.
+    joint : (float, float)
+        log(M / delta) of the radii, and log(1 / delta_1) of the joint bound; 0 without one.
+    """
+    setting = counts.setting
+    w, w_start = weights(setting)
+    value, multipliers, u = kernels.trajectory.search(
+        counts.model_table,
+        setting.n_actions,
+        radii,
+        tv,
+        w,
+        w_start,
+        setting.discount ** np.arange(setting.horizon),
+        setting.arrival_rewards,
+        setting.planes,
+        *search,
+        *joint,
+    )
+    return rounded_up(float(value) + error_of_first_reward(counts), counts), radii, tv, multipliers, u
+
+
+class LastRadii(NamedTuple):
+    """The radii of rows when they were last asked for: those of rows without new observations are what they were."""
+
+    radii: np.ndarray
+    tv: np.ndarray
+    done: np.ndarray  # the visits of each row for which it has its final radii; 0 if it has none
+
+    @classmethod
+    def of(cls, rows: int) -> LastRadii:
+        """Of no rows yet."""
+        return cls(np.zeros(rows), np.zeros(rows), np.zeros(rows, np.int64))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ from .. import kernels
 from ..data.counts import LARGEST_COUNT, Counts
 from ..setting import Setting, nearest, probability, real_number, shown, whole_number
 from .bounds import BOUNDS, error_of_first_reward, weights
+from .calibrated_laws import LawQuotas
+from .deviances import brackets, deviance_limit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from ..kernels.calibrated import Charges, Laws, Model
 
 MARKS = 3  # kernels.table.STAYS | ILLEGAL: nothing has to be estimated
-BRACKETS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 14.0)  # of the lattice shifts; more follow until the largest limit
 TYPICAL = 64  # draws whose average charges the multipliers are tuned to
 COARSE = 20  # how many scales of multipliers are tried for the average draw, each half the previous one
 # How multipliers are found in a draw: multiples of those for the average draw, and how far each step goes that improves the best
@@ -211,6 +212,8 @@ class Design:
 
     def check(self, setting: Setting) -> None:
         """Raises if a row or a set does not fit a setting."""
+        if setting.structure is not None:
+            raise ValueError("the design has quotas of pairs, but a structure is declared: give quotas of its laws.")
         steps = 1 if setting.stationary else setting.horizon
         for values, most, what in (
             (self.step, steps - 1, "step"),
@@ -416,38 +419,6 @@ def order_rank(draws: int, level: float, failure: float) -> int:
             return r + 1
         term += log(r / (draws - r + 1)) - ratio if r else 0.0
     return 0
-
-
-def deviance_limit(k: int, tail: float) -> float:
-    """A number that the deviance of a law on k outcomes exceeds with probability at most `tail`, whatever the sample size.
-
-    A deviance is at most a sum of k - 1 terms log 2 + Exp(1) (`docs/theory.md`, 14); rounded up.
-    """
-    n = k - 1
-    if n == 0:
-        return 0.0
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n)))])
-
-    def log_tail(x: float) -> float:
-        terms = np.arange(n) * log(x) - factorials
-        most = float(terms.max())
-        return most + log(float(np.exp(terms - most).sum())) - x
-
-    low, high = 0.0, 1.0 - log(tail)
-    while log_tail(high) > log(tail):
-        low, high = high, 2.0 * high
-    while high - low > 1e-12 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if log_tail(middle) > log(tail) else (low, middle)
-    return (n * log(2.0) + high) * (1 + 1e-11)
-
-
-def brackets(limit: float) -> np.ndarray:
-    """The ends of the brackets of the lattice shifts; the last one is at least `limit`, beyond which nothing is simulated."""
-    ends = [x for x in BRACKETS if x < limit]
-    while not ends or ends[-1] < limit:
-        ends.append(next((x for x in BRACKETS if x >= limit), 1.5 * max(BRACKETS[-1], ends[-1] if ends else 0.0)))
-    return np.array(ends)
 
 
 class Problem(NamedTuple):
@@ -766,11 +737,11 @@ def attempt_delta(delta: float, attempt: int) -> float:
 
 @dataclass(frozen=True)
 class CalibratedBound:
-    """The calibrated error bound of a design whose quotas are filled (`docs/theory.md`, 14).
+    """The calibrated error bound of a design whose quotas are filled (`docs/theory.md`, 14; over laws, 15).
 
     Parameters
     ----------
-    design : Design or dict, optional
+    design : Design, LawQuotas or dict, optional
         What was fixed before the first counted sample, or its `to_dict`. Without a design nothing is known.
     restarts : list of (int, int)
         Which rows of the design started again, each with the outcome that joined its set, in the order in which it happened.
@@ -782,15 +753,16 @@ class CalibratedBound:
     """
 
     name: ClassVar[str] = "calibrated"
-    design: Design | dict[str, Any] | None = None
+    design: Design | LawQuotas | dict[str, Any] | None = None
     restarts: Any = ()
     attempt: int = 1
     episodes: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.design, dict):
-            object.__setattr__(self, "design", Design.from_dict(self.design))
-        elif not isinstance(self.design, Design | None):
+            over_laws = set(self.design) == {"laws"}
+            object.__setattr__(self, "design", LawQuotas(self.design["laws"]) if over_laws else Design.from_dict(self.design))
+        elif not isinstance(self.design, Design | LawQuotas | None):
             raise ValueError(f"design is {shown(self.design)}: it has to be a Design, which says what is counted.")
         for name, least in (("attempt", 0), ("episodes", 0)):
             value = whole_number(getattr(self, name), name)
@@ -812,6 +784,11 @@ class CalibratedBound:
             self.known_design.restarted(np.array(pairs))
 
     @property
+    def _plan(self) -> Design | LawQuotas:
+        assert isinstance(self.design, Design | LawQuotas)
+        return self.design
+
+    @property
     def known_design(self) -> Design:
         """The design. Raises if there is none."""
         if not isinstance(self.design, Design):
@@ -822,8 +799,8 @@ class CalibratedBound:
     def options(self) -> dict[str, Any]:
         """The options from which the same bound is made again, as plain lists and numbers."""
         about: Any = None
-        if isinstance(self.design, Design):
-            about = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in self.design.to_dict().items()}
+        if self.design is not None:
+            about = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in self._plan.to_dict().items()}
         restarts = [list(pair) for pair in self.restarts]
         return {"design": about, "restarts": restarts, "attempt": self.attempt, "episodes": self.episodes}
 
@@ -832,7 +809,10 @@ class CalibratedBound:
         w, w_start = weights(counts.setting)
         if self.design is None:
             return (w_start or float(w[0])) + error_of_first_reward(counts)
-        design, most = self.known_design, attempt_delta(probability(delta, "delta"), self.attempt)
+        most = attempt_delta(probability(delta, "delta"), self.attempt)
+        if isinstance(self.design, LawQuotas):
+            return self.design.error_bound(counts, most)
+        design = self.known_design
         if design.delta > most:
             raise ValueError(f"the design takes {design.delta:g} of delta: its attempt has {most:g}.")
         return calibrated_bound(counts, design, np.array(self.restarts, np.int64).reshape(-1, 2)).value
@@ -845,6 +825,10 @@ class CalibratedBound:
         samples are those of their only block; the sum of the limit of the deviance within the set and of the common budget for
         mass outside the sets is for all calibrated rows. Rows that are not in the design are unknown.
         """
+        if counts.setting.structure is not None:
+            quotas = self.design or LawQuotas((0,) * len(counts.setting.structure.sizes))
+            if isinstance(quotas, LawQuotas):
+                return quotas.radii(counts, attempt_delta(probability(delta, "delta"), self.attempt))[0]
         radii = np.zeros(len(counts.table.n))
         if self.design is None or self.known_design.delta > attempt_delta(probability(delta, "delta"), self.attempt):
             radii[counts.table.n > 0] = kernels.radii.NOTHING_KNOWN
@@ -857,7 +841,8 @@ class CalibratedBound:
         if union:
             kernels.radii.all_radii(
                 counts.table, A, setting.n_outcomes, kernels.radii.SUPPORT, setting.n_outcomes,
-                log(len(final.step) / union), np.zeros(0), False, np.zeros(1), by_union, np.zeros(len(radii)),
+                log(len(final.step) / union), np.zeros(0), False, np.zeros(1),
+                np.full(kernels.radii.FEW, np.nan), by_union, np.zeros(len(radii)), np.zeros(len(radii), np.int64),
             )  # fmt: skip
         layer = np.minimum(np.maximum(final.step, 0), len(counts.table.node_of) - 1)
         node = counts.table.node_of[layer, final.state].astype(np.int64)
@@ -881,18 +866,23 @@ class CalibratedBound:
     def check(self, counts: Counts) -> None:
         """Raises if the design does not fit the setting."""
         if self.design is not None:
-            self.known_design.check(counts.setting)
+            self._plan.check(counts.setting)
 
     def assumptions(self, setting: Setting) -> tuple[str, ...]:
         """That the design came before the data, unless `explore` made it."""
-        return (
-            () if self.design is None or self.episodes else ("the quotas and their sets were fixed before the counted samples",)
-        )
+        what = "the quotas of laws" if isinstance(self.design, LawQuotas) else "the quotas and their sets"
+        return () if self.design is None or self.episodes else (f"{what} were fixed before the counted samples",)
 
     def __str__(self) -> str:
         if self.design is None:
             return "calibrated bounds, whose quotas are not filled yet"
-        design, attempt = self.known_design, f"attempt {self.attempt} with " if self.attempt else ""
+        design, attempt = self._plan, f"attempt {self.attempt} with " if self.attempt else ""
+        if isinstance(design, LawQuotas):
+            laws = np.count_nonzero(design.quotas)
+            return (
+                f"calibrated bounds, {attempt}quotas {design.digest()[:12]} for {laws:,} shared law{'' if laws == 1 else 's'}; "
+                f"plans use the {sum(design.quotas):,} counted draws"
+            )
         return (
             f"calibrated bounds, {attempt}quotas {design.digest()[:12]} for {len(design.step):,} laws, "
             f"{design.draws:,} draws from seed {design.seed}; plans use the {int(design.quota.sum()):,} counted transitions"

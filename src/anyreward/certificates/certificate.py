@@ -20,6 +20,7 @@ from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_num
 from ..words import assumed, confidence_level, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options, with_later_options
 from .calibrated import CalibratedBound, Design
+from .calibrated_laws import LawQuotas
 from .intervals import Robust
 
 if TYPE_CHECKING:
@@ -117,6 +118,11 @@ class Certificate:
         return tuple(name for name, _ in self.rewards)
 
     @property
+    def of_observed(self) -> bool:
+        """Whether one of the rewards that it is about was not known, but observed."""
+        return OBSERVED in (self.reward, *(print_ for _, print_ in self.rewards))
+
+    @property
     def promised(self) -> float | None:
         """How good plans for the given rewards are certain to be; None if no rewards were given."""
         if self.every_reward:
@@ -203,7 +209,7 @@ class Certificate:
             reached = self.target is not None and self.epsilon <= self.target
             if self.episodes != counts.episodes or self.met > reached:
                 return False
-            if reward is None or self.reward == OBSERVED:
+            if reward is None or self.of_observed:
                 which = "several rewards: pass these as a list" if self.rewards else "one reward: pass that reward"
                 raise ValueError(
                     f"this certificate is about {which} to check it. A certificate about observed rewards cannot be checked."
@@ -374,7 +380,8 @@ def certify(
         Options of the error bound, such as `max_successors` of `TightBound`; or `deterministic=True` if you know beforehand that
         every transition is deterministic. With `bounds="calibrated"`: `quotas`, the number of samples of each law that was fixed
         beforehand, (H, S, A), or (S, A) if stationary; the counts have to have exactly that many. Also `successors`, a mask of
-        the outcomes that were expected, and `starts`, the number of initial states (`Design.of_quotas`).
+        the outcomes that were expected, and `starts`, the number of initial states (`Design.of_quotas`). With a structure,
+        `quotas` is a mapping from laws to numbers of draws.
 
     Returns
     -------
@@ -389,9 +396,14 @@ def certify(
     """
     if structure is not None:
         counts = counts.with_structure(structure)
-    if counts.setting.structure is not None and (bounds == CalibratedBound.name or isinstance(bounds, CalibratedBound)):
-        raise ValueError("the bounds 'calibrated' do not know of a structure: use the bounds 'tight'.")
-    if isinstance(bounds, str) and bounds == CalibratedBound.name and "quotas" in options:
+    if (
+        isinstance(bounds, str)
+        and bounds == CalibratedBound.name
+        and "quotas" in options
+        and counts.setting.structure is not None
+    ):
+        options = {"design": LawQuotas.of(counts.setting, options.pop("quotas")), "attempt": 0, **options}
+    elif isinstance(bounds, str) and bounds == CalibratedBound.name and "quotas" in options:
         how = {name: options.pop(name) for name in ("quotas", "successors", "starts") if name in options}
         options = {"design": Design.of_quotas(counts.setting, delta=delta, **how), "attempt": 0, **options}
     elif isinstance(bounds, str) and bounds == CalibratedBound.name and not options:
@@ -401,6 +413,11 @@ def certify(
         raise ValueError(
             "these counts cannot be certified with other bounds than their own: with calibrated bounds, samples of laws that "
             "started again were left out."
+        )
+    if counts.drawn is not None and not isinstance(bound, CalibratedBound):
+        raise ValueError(
+            "these counts leave out draws of laws whose quota is full, for calibrated bounds: for others, take "
+            "counts.with_structure(structure), which counts all draws."
         )
     counts.check_start()
     ends = checked_range(reward_range)

@@ -7,6 +7,9 @@ greedy for the lower values <= V* <= V_up(r) for every r. So
     epsilon = max_r V_up(r) - V_lo(r)
 
 holds for all given rewards at once, with no union over them (`docs/theory.md`, 20).
+
+One of them may be the environment's own, of which only payments were observed. Half of delta is then for the balls, and half for
+its means (`docs/theory.md`, 8).
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from .. import kernels
 from ..data.counts import Counts
 from ..rewards.forms import ArrivalReward
 from ..rewards.given import Given
+from ..rewards.observed import ObservedRewards
 from ..setting import Setting
+from ..words import exact
 from .bounds import Bound, bound_options
-from .certificate import SEVERAL, Certificate, fingerprint, range_of_all
+from .certificate import OBSERVED, SEVERAL, Certificate, fingerprint, range_of_all
 from .intervals import Robust
 
 MARGIN = 1e-9  # relative to the largest value: far more than the rounding of all ways to plan
@@ -45,16 +50,25 @@ class GivenBounds:
     rewards : sequence of Given
     reward_range : (float, float)
         In which all rewards lie.
+    paid : ObservedRewards, optional
+        What was paid, if one of the rewards is only observed.
     """
 
     def __init__(
-        self, counts: Counts, bound: Bound, delta: float, rewards: Sequence[Given], reward_range: tuple[float, float]
+        self,
+        counts: Counts,
+        bound: Bound,
+        delta: float,
+        rewards: Sequence[Given],
+        reward_range: tuple[float, float],
+        paid: ObservedRewards | None = None,
     ) -> None:
         counts.check_start()
         bound.check(counts)
         self.counts, self.rewards = counts, tuple(rewards)
         self.last_step = any(isinstance(one.reward, ArrivalReward) for one in rewards)
-        self.radii = bound.kl_radii(counts, delta, self.last_step)
+        self.observed, self.reward_range, self.delta = paid, reward_range, delta / (1 if paid is None else 2)
+        self.radii = bound.kl_radii(counts, self.delta, self.last_step)
         self.most = bound.most_successors(counts.setting)
         self.largest = float(counts.setting.sigma[-1]) * (reward_range[1] - reward_range[0])
         self.margin = margin_of(counts.setting, reward_range)
@@ -63,11 +77,21 @@ class GivenBounds:
         """Robust planning for a reward, over these balls."""
         return Robust(self.counts, self.radii, self.most, reward)
 
+    def _best(self, one: Given) -> tuple[np.ndarray, float, np.ndarray, float]:
+        """Q_up, V_up, Q_lo and V_lo of a reward. One that is only observed pays as much, or as little, as its means may be."""
+        if one.observed:
+            assert self.observed is not None
+            counts = self.counts
+            pays = self.observed.random(counts.setting, counts.stays(), self.reward_range, False, self.delta)
+            sides = self.robust(pays.most), self.robust(pays.least)
+        else:
+            sides = (self.robust(one.reward),) * 2
+        return (*sides[0].best(kernels.robust.UPPER), *sides[1].best(kernels.robust.LOWER))
+
     @cached_property
     def ends(self) -> tuple[tuple[np.ndarray, float, np.ndarray, float], ...]:
         """For each reward Q_up (H, n_outcomes, A), V_up from the start, Q_lo and V_lo from the start."""
-        sides = kernels.robust.UPPER, kernels.robust.LOWER
-        return tuple((*up, *lo) for up, lo in ([self.robust(r).best(side) for side in sides] for _, r in self.rewards))
+        return tuple(map(self._best, self.rewards))
 
     def width(self, upper: float, lower: float) -> float:
         """How far apart two bounds are, rounded up."""
@@ -98,9 +122,11 @@ def certificate_of_given(
     """
     achieved = found.epsilon if mixed is None else mixed
     counts, rewards = found.counts, found.rewards
-    prints = tuple((one.name, fingerprint(one.reward)) for one in rewards)
-    named = range_of_all([one.reward for one in rewards], reward_range)
+    prints = tuple((one.name, OBSERVED if one.observed else fingerprint(one.reward)) for one in rewards)
+    named = None if found.observed is not None else range_of_all([one.reward for one in rewards], reward_range)
     single = len(rewards) == 1
+    low, high = reward_range
+    within = () if found.observed is None else (f"rewards lie in [{exact(low)}, {exact(high)}]",)
     return Certificate(
         epsilon=achieved,
         delta=delta,
@@ -113,7 +139,8 @@ def certificate_of_given(
         digest=counts.digest(),
         reward_range=reward_range if named is None else named,
         reward=prints[0][1] if single else SEVERAL,
-        assumed=counts.declared,
+        transition_delta=found.delta,
+        assumed=(*counts.declared, *within),
         rewards=() if single else prints,
         mixtures=mixed is not None and not single,
     )

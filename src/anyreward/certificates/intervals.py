@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from math import fsum, inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import kernels
 from ..data.counts import Counts
+from ..planning import chosen_in, nothing_chosen, paid, room
 from ..rewards.forms import ArrivalReward
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..kernels.planning import Choice, Found, Places
 
 
 class Robust:
@@ -44,24 +50,45 @@ class Robust:
         ends : (float, float)
             Between which the value from every step and state that can be reached is known to lie: values are cut off there.
         """
-        self.radii, self.most = radii, most
+        self.radii, self.most, self.model = radii, most, counts.model()
         self.setting, self.table = counts.setting, counts.model_table
         self.draws = None if counts.setting.structure is None else counts.shared.draws
         self.beyond = base * counts.setting.sigma[::-1]  # what `base` adds up to from each step on, (H + 1,)
         self.limits = ends[0] - self.beyond[:-1], ends[1] - self.beyond[:-1]
-        setting = counts.setting
         if isinstance(reward, ArrivalReward):
-            nothing = np.zeros((setting.horizon, setting.n_outcomes, setting.n_actions))
-            self.reward: Any = nothing, (reward.pointer, reward.target, reward.pay)
-        else:  # a copy, because the kernels are compiled for writable arrays in C order
-            self.reward = np.array(reward, order="C"), None
+            self.reward: Any = paid(np.zeros((1, 1, 1))), (reward.pointer, reward.target, reward.pay)
+        else:
+            self.reward = paid(reward), None
 
-    def _values(self, side: float, whose: int, policy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Q and V, without `base`, of the best actions or of a policy (`whose`) in the extreme models (`side`)."""
-        A, discount = self.setting.n_actions, self.setting.discount
-        return kernels.robust.values(
-            self.table, self.draws, A, self.radii, self.most, *self.reward, discount, side, whose, policy, *self.limits
-        )
+    def sweep(self, side: float, policy: np.ndarray | Choice | None = None, V: int = 2, Q: int = 0) -> Found:
+        """V and Q, without `base`, of the best actions or of a policy in the extreme models (`side`).
+
+        That many rows of V and Q are kept.
+        """
+        setting, places = self.setting, self.model.places
+        mixed = policy if isinstance(policy, np.ndarray) and policy.ndim == 3 else np.zeros((0, 0, 0))
+        given = None if len(mixed) else kernels.planning.as_choice(policy) if isinstance(policy, np.ndarray) else policy
+        found = room(places, setting.n_outcomes, setting.n_actions, setting.horizon, V, Q)
+        self._sweep(places, self.reward, setting.discount, side, given, mixed, self.limits, found)
+        return found
+
+    def each(self, side: float, policy: Choice | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """`state_values` step by step, from the last: each step with the values of all outcomes."""
+        setting, places, mixed = self.setting, self.model.places, np.zeros((0, 0, 0))
+        found = room(places, setting.n_outcomes, setting.n_actions, setting.horizon)
+        for h in range(setting.horizon - 1, -1, -1):
+            self._sweep(places, self.reward, setting.discount, side, policy, mixed, self.limits, found, (h, h))
+            yield h, found.V[h % 2] + self.beyond[h]
+
+    def _sweep(
+        self, places: Places, reward: Any, discount: float, side: float, given: Choice | None, mixed: np.ndarray,
+        limits: tuple[np.ndarray, np.ndarray], found: Found, steps: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Calls the compiled pass, for all steps unless the last and the first one are given."""
+        kernels.robust.values(
+            self.table, self.draws, places, self.model.nodes, self.setting.n_actions, self.radii, self.most, *reward, discount,
+            side, nothing_chosen(given), np.ascontiguousarray(mixed), *limits, found, *(steps or (len(limits[0]) - 1, 0)),
+        )  # fmt: skip
 
     def _start(self, V: np.ndarray, side: float) -> float:
         """The extreme value from the start, from the values of all steps and outcomes."""
@@ -77,40 +104,48 @@ class Robust:
 
         `side` is `kernels.robust.UPPER` for the largest values over the models, or `LOWER` for the smallest.
         """
-        Q, V = self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))
-        return Q, self._start(V, side)
+        found = self.sweep(side, Q=self.setting.horizon)
+        return found.Q, self._start(found.V, side)
 
-    def of(self, policy: np.ndarray, side: float) -> float:
-        """The largest (`UPPER`) or smallest (`LOWER`) value over the models of a policy, (H, S) or (H, S, A)."""
-        return self._start(self._of(side, policy), side)
+    def of(self, policy: np.ndarray | Choice | None, side: float) -> float:
+        """The largest (`UPPER`) or smallest (`LOWER`) value over the models of a policy, or of the best actions without one.
 
-    def state_values(self, side: float, policy: np.ndarray | None = None) -> np.ndarray:
+        A policy is (H, S), (H, S, A) or a `Choice`.
+        """
+        return self._start(self.sweep(side, policy).V, side)
+
+    def chosen(self, side: float) -> Choice:
+        """The actions that are best in the extreme models, as a policy; of equals, one that was seen."""
+        places = self.model.places
+        if self.reward[1] is None:
+            return chosen_in(places, self.reward[0], self.sweep(side), *self.limits)
+        found = self.sweep(side, Q=self.setting.horizon)  # where nothing was seen, the best action depends on where it is paid
+        policy = found.Q.argmax(axis=2)
+        for h in range(len(policy)):
+            layer = min(h, len(places.begin) - 2)
+            at = slice(places.begin[layer], places.begin[layer + 1])
+            policy[h, places.state[at]] = found.chosen[h % len(found.chosen), at]
+        return kernels.planning.as_choice(policy)
+
+    def state_values(self, side: float, policy: np.ndarray | Choice | None = None) -> np.ndarray:
         """The extreme value from each step and outcome, (H+1, n_outcomes), of a policy or, without one, of the best actions."""
-        V = self._values(side, kernels.robust.BEST, np.zeros((0, 0, 0)))[1] if policy is None else self._of(side, policy)
-        return V + self.beyond[:, None]
+        return self.sweep(side, policy, V=self.setting.horizon + 1).V + self.beyond[:, None]
 
     def ahead(self, h: int, f: np.ndarray, side: float) -> np.ndarray:
         """The extreme expectation of f(s'), f (n_outcomes,), over the ball of each state and action at step h, (n_outcomes, A).
 
         It is -inf for illegal actions. The reward and the discount of this object play no part.
         """
-        N, A, layers = self.setting.n_outcomes, self.setting.n_actions, len(self.table.head)
-        steps = slice(h, h + 2) if layers > 1 else slice(0, 1)
-        table = self.table._replace(node_of=self.table.node_of[steps], head=self.table.head[steps])
-        reward = np.zeros((2, N, A))
-        reward[1] = f[:, None]  # what is earned in a second step, whatever its action, is f of where the first one led
-        free = np.full(2, -inf), np.full(2, inf)
-        Q, _ = kernels.robust.values(
-            table, self.draws, A, self.radii, self.most, reward, None, 1.0, side, kernels.robust.BEST, np.zeros((0, 0, 0)), *free
-        )
-        return np.asarray(Q[0])
+        places, A = self.model.places, self.setting.n_actions
+        layer = min(h, len(places.begin) - 2)
+        begin = places.begin[[layer, layer + 1, layer + 1]]  # in a second step, whatever is done, f is earned where one is
+        reward = np.zeros((2, len(f), 1))
+        reward[1, :, 0] = f
+        two = places._replace(begin=begin)
+        found, free = room(two, len(f), A, 2, Q=2), (np.full(2, -inf), np.full(2, inf))
+        self._sweep(two, (paid(reward), None), 1.0, side, None, np.zeros((0, 0, 0)), free, found)
+        return found.Q[0]
 
     def start(self, V: np.ndarray, side: float) -> float:
         """The extreme expectation of V (n_outcomes,) over the initial state."""
         return self._start(V[None], side) - float(self.beyond[0])
-
-    def _of(self, side: float, policy: np.ndarray) -> np.ndarray:
-        """V of a policy in the extreme models, without `base`."""
-        if policy.ndim == 2:
-            policy = (policy[..., None] == np.arange(self.setting.n_actions)).astype(float)
-        return self._values(side, kernels.robust.GIVEN, np.ascontiguousarray(policy))[1]

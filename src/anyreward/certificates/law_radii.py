@@ -47,34 +47,49 @@ def law_radii(counts: Counts, log_laws: float, exact_tv: bool = True) -> tuple[n
 
     `log_laws` is log(M / delta).
     """
-    shared, sums = counts.shared, np.zeros(1 << kernels.radii.ENUMERATED)
+    shared = counts.shared
     radii, tv, offset = np.zeros(len(shared.n)), np.zeros(len(shared.n)), shared.tables.offset
     for g in np.flatnonzero((shared.n > 0) & shared.laws.estimated):
-        K, n = int(offset[g + 1] - offset[g]), float(shared.n[g])
         seen = shared.seen[offset[g] : offset[g + 1]]
-        seen = np.ascontiguousarray(seen[seen > 0])
-        size = len(seen)
-        psi = kernels.radii.psi_size(seen, 0, size, n, K)
-        if K > FEW:
-            psi = kernels.radii.psi_mixed(psi, kernels.radii.psi_support(seen, 0, size, n, K))
-        # If this is negative, no distribution satisfies the bound: the event has failed, and the law counts as unknown.
-        c = (log_laws + psi) / n * (1.0 + 1e-14) if log_laws + psi >= 0.0 else kernels.radii.NOTHING_KNOWN
-        radii[g] = c
-        tv[g] = min(1.0, kernels.radii.tv_radius(seen, 0, size, n, c, size < K, sums) if exact_tv else np.sqrt(0.5 * c))
+        radii[g] = c = law_radius(seen, log_laws)
+        tv[g] = law_tv(seen, c) if exact_tv else min(1.0, np.sqrt(0.5 * c))
     return radii, tv
 
 
-def shared_radii(counts: Counts, log_laws: float, exact_tv: bool) -> tuple[np.ndarray, np.ndarray]:
+def law_radius(seen: np.ndarray, log_laws: float) -> float:
+    """The KL radius of a law from counts (K,) of all its outcomes; `log_laws` is log(M / delta)."""
+    K, n, some = len(seen), float(seen.sum()), np.ascontiguousarray(seen[seen > 0], dtype=float)
+    psi = kernels.radii.psi_size(some, 0, len(some), n, K)
+    if K > FEW:
+        psi = kernels.radii.psi_mixed(psi, kernels.radii.psi_support(some, 0, len(some), n, K))
+    # If this is negative, no distribution satisfies the bound: the event has failed, and the law counts as unknown.
+    return float((log_laws + psi) / n * (1.0 + 1e-14)) if log_laws + psi >= 0.0 else kernels.radii.NOTHING_KNOWN
+
+
+def law_tv(seen: np.ndarray, c: float) -> float:
+    """The largest total variation between a law and its estimate from counts (K,) of all its outcomes, within the KL radius c."""
+    some, sums = np.ascontiguousarray(seen[seen > 0], dtype=float), np.zeros(1 << kernels.radii.ENUMERATED)
+    return min(1.0, kernels.radii.tv_radius(some, 0, len(some), float(seen.sum()), c, len(some) < len(seen), sums))
+
+
+def pair_radii(counts: Counts, of_laws: tuple[np.ndarray, np.ndarray], log_laws: float) -> tuple[np.ndarray, np.ndarray]:
     """The KL and total variation radius of each draw of every row of `Counts.model_table`, (rows, m); 0 if its law has no data.
 
-    A row has n = 0 if *some* law of the pair has no data; the others have radii all the same, which robust planning uses.
+    A row has n = 0 if *some* law of the pair has no data; the others have radii all the same, which robust planning uses. The
+    first row is the estimated initial distribution, one more law on all states.
 
-    Arguments are those of `law_radii`. The first row is the estimated initial distribution, one more law on all states.
+    Parameters
+    ----------
+    counts : Counts
+    of_laws : two ndarrays, (laws,)
+        The radii of every law, as from `law_radii`.
+    log_laws : float
+        log(M / delta), for the initial distribution.
     """
     setting, table, laws = counts.setting, counts.model_table, counts.shared.laws
     c, tau = np.zeros((2, len(table.n), laws.draws))
     pair = setting.n_actions + np.arange(len(laws.law_of))
-    c[pair], tau[pair] = (np.append(of_law, 0.0)[laws.law_of] for of_law in law_radii(counts, log_laws, exact_tv))
+    c[pair], tau[pair] = (np.append(of_law, 0.0)[laws.law_of] for of_law in of_laws)
     if setting.estimates_start and table.n[0] > 0:
         S, begin, size = setting.n_outcomes, int(table.first[0]), int(table.size[0])
         n, sums = float(table.n[0]), np.zeros(1 << kernels.radii.ENUMERATED)

@@ -54,8 +54,9 @@ Env = Annotated[
     str,
     typer.Argument(
         metavar="ENV",
-        help="double-chain, grid-world, garnet or inventory; the id of a Gymnasium environment such as FrozenLake-v1; or one of "
-        "your own as package.module:Name, which imports that module and so runs its code.",
+        help="double-chain, grid-world, garnet, inventory, river-swim, deep-sea, n-room or taxi; the id of a Gymnasium "
+        "environment such as FrozenLake-v1; or one of your own as package.module:Name, which imports that module and so "
+        "runs its code.",
         show_default=False,
         autocompletion=known_environments,
     ),

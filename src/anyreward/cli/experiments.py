@@ -51,7 +51,7 @@ def resumable() -> Iterator[None]:
 @report_errors
 def compare(
     env: Annotated[
-        str, typer.Option(help="An environment of this library: double-chain, grid-world, garnet or inventory.")
+        str, typer.Option(help="An environment of this library, such as double-chain, river-swim or taxi.")
     ] = "double-chain",
     algorithms: Annotated[
         str,
@@ -72,6 +72,13 @@ def compare(
         "anyreward-compare.png"
     ),
     table: Annotated[Path | None, typer.Option(help="Also write the result of every run to this CSV file.")] = None,
+    mistakes: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep what the policy of every episode loses, print the regret and the number of episodes that lose more than a "
+            "tenth of the optimum, and draw both, for every such limit, to this file. Takes longer."
+        ),
+    ] = None,
     workers: Annotated[
         int, typer.Option(help="Number of processes. With more than one for each core, the speeds mean nothing.")
     ] = 1,
@@ -91,6 +98,7 @@ def compare(
     from .. import envs
     from .._files import check_writable
     from ..experiments import compare as experiment
+    from ..experiments import mistakes as experiment_mistakes
     from ..experiments import statistics
     from ..plots import check_drawable
 
@@ -100,14 +108,19 @@ def compare(
     check_drawable(out)
     if table is not None:
         check_writable(table)
+    if mistakes is not None:
+        check_drawable(mistakes)
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
     with Progress(console=console(stderr=True), disable=quiet or as_json or not is_terminal(sys.stderr)) as bar:
         task = bar.add_task("comparing", total=seeds * len(names or experiment.all_algorithms()))
         runs = experiment.compare(
             mdp, names, episodes, seeds, horizon, delta, stationary, seed, None, workers,
-            lambda run: bar.update(task, advance=1, description=verbatim(run.algorithm)),
+            lambda run: bar.update(task, advance=1, description=verbatim(run.algorithm)), mistakes is not None,
         )  # fmt: skip
-    experiment.save_picture(out, runs, f"{env}, H = {horizon}, {seeds} runs")
+    title = f"{env}, H = {horizon}, {seeds} runs"
+    experiment.save_picture(out, runs, title)
+    if mistakes is not None:
+        experiment_mistakes.save_picture(mistakes, runs, title, experiment.styles_of(runs))
     if table is not None:
         experiment.save_table(table, runs)
     rows = experiment.summary(runs)
@@ -120,7 +133,8 @@ def compare(
         )
         return
     out_to = console()
-    for columns in (("error", "beats", "worst error", "beats there"), ("goal", "states", "transitions/s", "own ε", "our ε")):
+    tables = [("error", "beats", "worst error", "beats there"), ("goal", "states", "transitions/s", "own ε", "our ε")]
+    for columns in [*tables, *[("regret", "bad episodes")] * (mistakes is not None)]:
         longest = min(16, max(len(row["algorithm"]) for row in rows))  # names with many options are folded
         heads = Column("algorithm", overflow="fold", min_width=longest), *(Column(column) for column in columns)
         result = Table(*heads, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
@@ -135,7 +149,13 @@ def compare(
             "beats: how many other algorithms have a larger error, by a permutation test at",
             "the level 5% for all pairs at once.",
         )
-        say(f"drawn in {out}", *([f"every run in {table}"] if table is not None else []))
+        if mistakes is not None:
+            say("regret: the sum of V* − V^π over all episodes; bad episodes: how many of them lose more", "than a tenth of V*.")
+        say(
+            f"drawn in {out}",
+            *([f"and {mistakes}"] if mistakes is not None else []),
+            *([f"every run in {table}"] if table is not None else []),
+        )
 
 
 def in_short(value: Any) -> str:

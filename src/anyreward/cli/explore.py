@@ -137,11 +137,15 @@ def explore(
         int | None,
         typer.Option(help="Play the episodes of a Gymnasium environment in that many processes. By default in this one."),
     ] = None,
+    n_envs: Annotated[
+        int | None,
+        typer.Option(help="Play them in a Gymnasium vector environment of that many copies, in place of --workers."),
+    ] = None,
     batch: Annotated[
         int | None,
         typer.Option(
-            help="Episodes that are played side by side, 8 with --workers or --scheduler. The result depends on this number and "
-            "the seed, not on the number of workers."
+            help="Episodes that are played side by side, 8 with --workers, --n-envs or --scheduler. The result depends on this "
+            "number and the seed, not on the number of workers."
         ),
     ] = None,
     scheduler: Scheduler = None,
@@ -187,7 +191,7 @@ def explore(
             env_args=env_args, step_timeout=step_timeout, record=record, checkpoint=out, stop=stop,
             state_names=names_of(state_names, "--state-names"), action_names=names_of(action_names, "--action-names"),
             max_seconds=max_seconds, mixtures=mixtures, on_interrupt="raise", structure=structure_of(structure),
-            workers=workers, batch=batch, executor=executor, **options,
+            workers=workers, n_envs=n_envs, batch=batch, executor=executor, **options,
         )  # fmt: skip
     if not out.exists():  # certified without a single episode: no checkpoint was written, but there is an atlas
         atlas.save(out)

@@ -57,7 +57,7 @@ def info(
     the interval of its plan wide, and forecasts the episodes that would halve it if they were explored for this reward.
     """
     from .. import load, plots
-    from ..exploring.forecast import episodes_for, in_words, is_low
+    from ..exploring.forecast import duration, episodes_for, in_words, is_low
     from ..exploring.suggestions import suggestions
 
     it, shape = load(atlas), grid_shape(grid)
@@ -114,9 +114,9 @@ def info(
     lines += [worded(str(each)) for each in suggested]
     if why is not None:
         lines += ["", *str(why).splitlines()]
-        n = why.episodes_to_halve
-        said = "none yet" if n is None else in_words(n, rate, True, "more")
-        lines.append(f"forecast: {said} for half of that, explored for this reward (anyreward extend --reward)")
+        if rate and why.episodes_to_halve is not None:
+            lines[-1] += f", {duration(why.episodes_to_halve / rate)} at this rate"
+        lines[-1] += " (anyreward extend --reward)"
     say(*lines, "", "visits per state:", *plots.visits_text(it, shape))
     if plot is not None:
         say(f"drawn in {plot}")

@@ -67,7 +67,8 @@ def plan(
         typer.Option(
             "--allow-unseen",
             help="Let the plan choose actions that were never seen in a state where others were. By default it does so only "
-            "where the certificate would not hold otherwise.",
+            "at the last step, where a given reward is all that counts, where the certificate would not hold otherwise, and with "
+            "--cautious where more is guaranteed so.",
         ),
     ] = False,
     improvement: Annotated[
@@ -118,7 +119,7 @@ def plan(
         return
     made = it.plan(wanted, two_numbers(reward_range), cautious, rewards, stationary_rewards, allow_unseen, paid_once)
     if out is not None:
-        write_policy(out, it, made.policy)
+        write_policy(out, it, made.choice)
     if plot is not None:
         plots.save_figure(plot, made.plot(shape))
     if html is not None:
@@ -182,7 +183,7 @@ def say_constrained(mixed: Any, out: Path | None, quiet: bool, as_json: bool) ->
     many = len(mixed.plans)
     files = [] if out is None else [out if many == 1 else out.with_suffix(f".{i + 1}{out.suffix}") for i in range(many)]
     for path, each in zip(files, mixed.plans, strict=bool(files)):
-        write_policy(path, mixed.atlas, each.policy)
+        write_policy(path, mixed.atlas, each.choice)
     if as_json:
         facts = {"value": mixed.value, "lower": mixed.lower, "upper": mixed.upper, "regret_bound": mixed.regret_bound}
         costs = [{"constraint": str(c), **cost._asdict()} for c, cost in zip(mixed.constraints, mixed.costs, strict=True)]

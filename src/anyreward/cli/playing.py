@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,7 +67,7 @@ def run(
     it = load(atlas)
     made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards, paid_once=paid_once)
     world, args = environment(env, env_arg)
-    played = made if policy is None else replace(made, policy=read(policy, it))
+    played = made if policy is None else made.playing(read(policy, it))
     earned = played.run(world, episodes, seed=seed, env_args=args)
     if as_json:
         say_json({"episodes": len(earned), "mean": earned.mean() if len(earned) else None, "earned": earned.tolist()})
@@ -128,7 +127,7 @@ def verify(
     it = load(atlas)
     made = it.plan(reward, two_numbers(reward_range), cautious, rewards, stationary_rewards, paid_once=paid_once)
     if policy is not None:
-        made = replace(made, policy=read(policy, it))
+        made = made.playing(read(policy, it))
     other = None if against is None else read(against, it)
     world, args = environment(env, env_arg)
     found = it.verify(

@@ -71,7 +71,7 @@ def log_evidence_against(shared: Shared) -> float:
             parts += _by_context(law, codes[both, i], codes[both, j], shared.times[both], declared, t.offset)
     for g, _ in laws.known:
         p = shared.known_laws[g]
-        N = shared.seen[t.offset[g] : t.offset[g + 1]]
+        N = shared.told[t.offset[g] : t.offset[g + 1]]
         impossible = bool((N[p == 0] > 0).any())
         parts.append(np.inf if impossible else float(log_kt(N) - xlogy(N, np.where(p > 0, p, 1.0)).sum()))
     parts += _of_known_pairs(shared)

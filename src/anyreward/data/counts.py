@@ -14,10 +14,11 @@ import numpy as np
 from .. import kernels
 from .._checks import checked_array
 from ..setting import Setting, as_list, listed, nearest, shown, whole_number
+from ..shared_laws import draws_before
 from .evidence import check_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from numpy.typing import ArrayLike
 
@@ -73,6 +74,10 @@ class Counts:
     taken : ndarray of int64, (M, 4)
         Actions that were taken although it is not known where they led, as rows h, s, a, times (h = 0 if stationary), from a log.
         They are part of what was done (`Atlas.behaviour`), and of nothing else.
+    drawn : ndarray or None, (outcomes of all laws,)
+        With a structure: how often each outcome counts for its law, if not all draws count. Calibrated certificates count the
+        first draws of every law, as many as were fixed beforehand. It is set once, by those who know the order of the draws;
+        further episodes do not change it, and sums and other structures do not have it.
     source : dict
         Where these counts come from, if it is known; an `Atlas` takes it over.
     table : kernels.table.Table
@@ -89,11 +94,14 @@ class Counts:
         self.numbering: Numbering | None = None
         self.paid: ObservedRewards | None = None
         self.taken = np.zeros((0, 4), np.int64)
+        self.drawn: np.ndarray | None = None
         self.selected = False  # samples were left out for what they showed: only a certificate that allows for that is valid
         self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
         self._changes = 0  # increases with each declaration
+        self._remembered: tuple[Hashable, Any] = (None, None)
         self._shared: tuple[Any, Shared] | None = None  # what the laws of a structure are, with the revision that it is of
+        self._model: tuple[Any, EmpiricalModel] | None = None  # likewise
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
         self.table: Table = kernels.table.Table(
@@ -286,7 +294,9 @@ class Counts:
         return known
 
     @classmethod
-    def from_episodes(cls, states: ArrayLike, actions: ArrayLike, setting: Setting) -> Counts:
+    def from_episodes(
+        cls, states: ArrayLike, actions: ArrayLike, setting: Setting, quotas: Mapping[Hashable, int] | None = None
+    ) -> Counts:
         """Counts of whole episodes.
 
         Parameters
@@ -296,6 +306,9 @@ class Counts:
         actions : array_like of int, (B, H) or (H,)
             The actions of each episode.
         setting : Setting
+        quotas : mapping from laws to int, optional
+            For calibrated certificates over the laws of a structure: how many draws of each law count, its first ones. They have
+            to be fixed before these episodes.
 
         Returns
         -------
@@ -315,6 +328,14 @@ class Counts:
             columns = h, states[:, :-1], actions, states[:, 1:], np.ones_like(actions)
             check_stationary(np.stack([column.reshape(-1) for column in columns], axis=1), setting)
         counts.add_episodes(states, actions)
+        if quotas is not None:
+            if setting.structure is None:
+                raise ValueError("quotas are of laws of a structure, but none is declared: leave them out.")
+            quota = np.array(setting.structure.by_law(quotas))
+            _, code = counts.shared.revealed(states, actions)
+            law = np.searchsorted(counts.shared.tables.offset, code, side="right") - 1
+            kept = draws_before(law) < quota[law]
+            counts.drawn = np.bincount(code[kept], minlength=len(counts.shared.told))
         return counts
 
     @classmethod
@@ -569,7 +590,7 @@ class Counts:
         kernels.table.add_evidence(self.table, self.setting.n_actions, *np.ascontiguousarray(flows[:, :4].T), evidence)
         moves = flows[flows[:, 0] >= 0]
         self._pool.add_flows(np.column_stack([np.zeros(len(moves), np.int64), moves[:, 1:]]))
-        self._booked_at = self.episodes
+        self._booked_at, self._remembered = self.episodes, (None, None)
 
     def scores(self) -> np.ndarray:
         """The evidence of each edge of the table, unscored transitions scored by the present predictions; empty
@@ -580,6 +601,18 @@ class Counts:
         out = np.zeros(len(self.table.seen))
         kernels.table.scores(self.table, self._pool.table, self.setting.n_actions, self.setting.n_outcomes, out)
         return out
+
+    def remembered(self, key: Hashable, new: Any) -> Any:
+        """The named tuple of arrays with an entry for each row that was kept here under `key`, fitted to the table, or `new`.
+
+        It is for what can be computed from these counts alone, and row by row, so that only rows with new observations have to be
+        computed again. What was kept under another key is forgotten.
+        """
+        old, kept = self._remembered
+        if old == key:
+            new = kept if len(kept[0]) == len(self.table.n) else self.fitted(kept, rows=kept._fields)
+        self._remembered = key, new
+        return new
 
     @property
     def capacity(self) -> int:
@@ -669,7 +702,7 @@ class Counts:
         """The counts of the laws of a declared structure. Raises if a transition is impossible under it."""
         from .shared import Shared
 
-        now = (*self.revision, self.transitions)
+        now = (*self.revision, self.transitions, None if self.drawn is None else self.drawn.tobytes())
         if self._shared is None or self._shared[0] != now:
             self._shared = now, Shared(self)
         return self._shared[1]
@@ -716,6 +749,19 @@ class Counts:
         np.add.at(n, (c["h"][move], c["s"][move], c["a"][move]), c["count"][move])
         return n[0] if self.setting.stationary else n
 
+    def visits_of(self, h: np.ndarray, s: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """How often each of these actions was taken at each of these steps and states; at any step if stationary."""
+        S, A, columns = self.setting.n_outcomes, self.setting.n_actions, self.columns()
+        moves = columns["h"] >= 0
+        keys = ((columns["h"] * S + columns["s"]) * A + columns["a"])[moves]  # in order
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        if not len(first):
+            return np.zeros(np.broadcast_shapes(np.shape(h), np.shape(s), np.shape(a)), np.int64)
+        keys, many = keys[first], np.add.reduceat(columns["count"][moves], first)
+        wanted = ((0 if self.setting.stationary else h * S) + s) * A + a
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[place] == wanted, many[place], 0)
+
     def state_visits(self) -> np.ndarray:
         """How many transitions started in each state, over all steps, (S,).
 
@@ -729,7 +775,10 @@ class Counts:
         """The empirical model: p_hat = n(h, s, a, s') / n(h, s, a), uniform where there are no data."""
         from .empirical import EmpiricalModel
 
-        return EmpiricalModel(self)
+        now = (*self.revision, self.transitions)
+        if self._model is None or self._model[0] != now:
+            self._model = now, EmpiricalModel(self)
+        return self._model[1]
 
     def digest(self) -> str:
         """A SHA-256 fingerprint of the setting, all counts, their evidence and the declarations."""
@@ -739,6 +788,8 @@ class Counts:
         if len(self.table.known):
             marked = np.flatnonzero(self.table.known != self._blank)
             sha.update(marked.astype("<i8").tobytes() + bytes(self.table.known[marked]))
+        if self.drawn is not None:
+            sha.update(b"drawn" + self.drawn.astype("<i8").tobytes())
         return sha.hexdigest()
 
     def _fresh_marks(self) -> np.ndarray:
@@ -856,7 +907,8 @@ class Counts:
             self._changes,
         )
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
-        twin.selected, twin._shared = self.selected, None
+        twin.drawn, twin.selected = self.drawn, self.selected
+        twin._shared, twin._model, twin._remembered = None, None, (None, None)
         return twin
 
     def __add__(self, other: Counts) -> Counts:
@@ -876,7 +928,7 @@ class Counts:
         total.paid, total.source = None if self.paid is None or other.paid is None else self.paid + other.paid, {}
         total.taken = np.concatenate([self.taken, other.taken])
         total.numbering = self.numbering or other.numbering
-        total.selected = self.selected or other.selected
+        total.drawn, total.selected = None, self.selected or other.selected
         total._share_marks(other)
         total.runs += other.runs
         if total._pool is not None:

@@ -176,8 +176,14 @@ def counts_from_minari(
         name = plain(dataset)
         try:
             dataset = minari_package().load_dataset(dataset)
-        except (FileNotFoundError, OSError, ValueError) as problem:
-            raise ValueError(f"the dataset {shown(dataset)} cannot be loaded: {' '.join(str(problem).split())[:200]}.") from None
+        except FileNotFoundError:
+            raise ValueError(
+                f"the dataset {shown(dataset)} cannot be loaded: it is not on this machine. Get it by 'minari download {name}'."
+            ) from None
+        except (OSError, ValueError) as problem:
+            raise ValueError(
+                f"the dataset {shown(dataset)} cannot be loaded: {' '.join(str(problem).split())[:200].rstrip('.')}."
+            ) from None
     if not hasattr(dataset, "iterate_episodes"):
         raise ValueError(f"dataset is a {type(dataset).__name__}: it has to be a Minari dataset or the id of one.")
     observations, actions = codec(dataset.observation_space, bins, max_states), codec(dataset.action_space, name="action")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import kernels
+from .._checks import checked_array
 from .alarm import log_evidence_against
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ class Shared:
 
     Attributes
     ----------
+    told : ndarray, (outcomes of all laws,)
+        How often each outcome of each law was revealed; a law's outcomes are together, `SharedLaws.tables.offset`.
     seen : ndarray, (outcomes of all laws,)
-        How often each outcome of each law was counted; a law's outcomes are together, `SharedLaws.tables.offset`.
+        How often it was counted: `told`, unless the counts say which draws of each law count (`Counts.drawn`).
     n : ndarray, (laws,)
         How often each law was counted.
     """
@@ -40,29 +43,37 @@ class Shared:
         assert setting.structure is not None
         self.counts, self.laws, self.tables = counts, setting.structure, setting.structure.tables
         self.edge, self.times = self._observed()
-        self.seen = np.zeros(int(self.tables.offset[-1]))
+        self.told = np.zeros(int(self.tables.offset[-1]))
         for i in range(self.laws.draws):
             code = self.tables.edge_code[self.edge, i]
-            np.add.at(self.seen, code[code >= 0], self.times[code >= 0])
+            np.add.at(self.told, code[code >= 0], self.times[code >= 0])
+        self.seen = self.told
+        if counts.drawn is not None:
+            drawn = checked_array(counts.drawn, np.int64, self.told.shape, "its draws of laws are", 0)
+            if (drawn > self.told).any():
+                raise ValueError("its draws of laws are more than its transitions reveal.")
+            self.seen = drawn.astype(float)
         self.n = np.add.reduceat(self.seen, self.tables.offset[:-1]) if len(self.seen) else np.zeros(0)
 
     def _observed(self) -> tuple[np.ndarray, np.ndarray]:
         """The edge and the number of each observed transition of a pair that has a law. Raises if one is impossible."""
-        counts, laws = self.counts, self.laws
-        c, S, A = counts.columns(), laws.n_states, laws.n_actions
-        move = c["h"] >= 0
-        h, s, a, then, times = (c[name][move] for name in ("h", "s", "a", "next", "count"))
-        if len(counts.table.known):  # what happens in absorbing states is known
-            draws = counts.table.known.reshape(-1, A)[s, a] & (kernels.table.STAYS | kernels.table.ILLEGAL) == 0
-            h, s, a, then, times = (column[draws] for column in (h, s, a, then, times))
-        key = ((h if laws.step_dependent else 0) * S + s) * A + a
-        key = key * S + then
-        edge = np.searchsorted(laws.edge_keys, key)
-        impossible = np.append(laws.edge_keys, -1)[edge] != key
-        if impossible.any():
-            i = int(impossible.argmax())
-            raise ValueError(counts.named(impossible_transition(s[i], a[i], then[i])))
-        return edge, times.astype(float)
+        c = self.counts.columns()
+        h, s, a, then, times = (c[name] for name in ("h", "s", "a", "next", "count"))
+        which, edge = edges_of(self.counts, h, s, a, then)
+        return edge, times[which].astype(float)
+
+    def revealed(self, states: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The draws of episodes that are revealed, in the order in which they were drawn: the episode, and the outcome, of each.
+
+        Parameters
+        ----------
+        states, actions : ndarray, (B, H+1) and (B, H)
+        """
+        B, H = actions.shape
+        steps, played = np.tile(np.arange(H), B), actions.reshape(-1)
+        which, edge = edges_of(self.counts, steps, states[:, :-1].reshape(-1), played, states[:, 1:].reshape(-1))
+        code = self.tables.edge_code[edge]
+        return np.repeat(which // H, self.laws.draws)[code.reshape(-1) >= 0], code[code >= 0]
 
     @cached_property
     def log_evidence(self) -> float:
@@ -85,6 +96,15 @@ class Shared:
         """The empirical probability of each outcome of each law, (outcomes,); 0 for laws without data."""
         many = np.diff(self.tables.offset)
         p = self.seen / np.maximum(np.repeat(self.n, many), 1.0)
+        for g, law in self.known_laws.items():
+            p[self.tables.offset[g] : self.tables.offset[g + 1]] = law
+        return p
+
+    @property
+    def smoothed_outcomes(self) -> np.ndarray:
+        """The probability of each outcome of each law, (outcomes,), (N + 1/2) / (n + K/2): none that is possible is 0."""
+        K = np.diff(self.tables.offset)
+        p = (self.seen + 0.5) / np.repeat(self.n + K / 2, K)
         for g, law in self.known_laws.items():
             p[self.tables.offset[g] : self.tables.offset[g + 1]] = law
         return p
@@ -154,6 +174,28 @@ class Shared:
             evidence=zeros.copy(),
             used=np.array([N, len(zeros), own.used[2], own.used[3]], np.int64),
         )
+
+
+def edges_of(counts: Counts, h: np.ndarray, s: np.ndarray, a: np.ndarray, then: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of some transitions are draws of laws, as numbers, and the edge of each. Raises if one is impossible.
+
+    Steps below 0 are initial states; what happens in absorbing states is known.
+    """
+    laws = counts.setting.structure
+    assert laws is not None
+    S, A, draws = laws.n_states, laws.n_actions, h >= 0
+    if len(counts.table.known):
+        marks = counts.table.known.reshape(-1, A)[s, a]
+        draws = draws & (marks & (kernels.table.STAYS | kernels.table.ILLEGAL) == 0)
+    which = np.flatnonzero(draws)
+    h, s, a, then = (column[which] for column in (h, s, a, then))
+    key = (((h if laws.step_dependent else 0) * S + s) * A + a) * S + then
+    edge = np.searchsorted(laws.edge_keys, key)
+    impossible = np.append(laws.edge_keys, -1)[edge] != key
+    if impossible.any():
+        i = int(impossible.argmax())
+        raise ValueError(counts.named(impossible_transition(s[i], a[i], then[i])))
+    return which, edge
 
 
 def impossible_transition(s: int, a: int, then: int) -> str:

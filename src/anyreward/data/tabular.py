@@ -16,7 +16,7 @@ from .spaces import Whole
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..kernels.planning import Rows
+    from ..kernels.planning import Choice, Pay, Places, Rows
     from ..kernels.simulate import Model
     from ..rewards.forms import ArrivalReward
     from ..structure import Structure
@@ -274,16 +274,29 @@ class TabularMDP:
         )
 
     @cached_property
+    def places(self) -> Places:
+        """All states, of all steps if transitions depend on the step, for planning."""
+        T, S = self._probabilities.shape[:2]
+        nothing = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+        return kernels.planning.Places(np.arange(T + 1) * S, np.tile(np.arange(S, dtype=np.int32), T), *nothing)
+
+    @cached_property
     def rows(self) -> Rows:
         """The transitions of all steps, for planning."""
-        K, no = self._probabilities.shape[-1], np.zeros(0, bool)
+        K = self._probabilities.shape[-1]
         first = np.arange(0, self._probabilities.size + 1, K)
-        return kernels.planning.Rows(first, self._successors.reshape(-1), self._probabilities.reshape(-1), no, no)
+        return kernels.planning.Rows(first, self._successors.reshape(-1), self._probabilities.reshape(-1), np.zeros(0, bool))
+
+    def pay(self, reward: ArrivalReward, horizon: int) -> Pay:
+        """The expectation of a reward on arrival, for planning."""
+        same = self.n_steps is None and reward.shape[0] == 1
+        each = np.stack([self.expect_pay(h, reward) for h in range(1 if same else horizon)])
+        return kernels.planning.Pay(each, np.zeros((0, 0)))
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
         out = np.empty((self.n_states, self.n_actions))
-        kernels.planning.expect(self.rows, 0 if self.n_steps is None else h, np.ascontiguousarray(V, float), 0.0, out)
+        kernels.planning.expect(self.places, self.rows, h, np.ascontiguousarray(V, float), 0.0, out)
         return out
 
     def expect_pay(self, h: int, reward: ArrivalReward) -> np.ndarray:
@@ -306,7 +319,9 @@ class TabularMDP:
         """
         B, H, _ = policies.shape
         states, actions = np.empty((B, H + 1), np.int64), np.empty((B, H), np.int64)
-        kernels.simulate.rollout_each(self.model, np.ascontiguousarray(policies, np.int64), rng, states, actions)
+        nobody = kernels.planning.as_choice(np.zeros((0, 0), np.int32))
+        each = np.ascontiguousarray(policies, np.int32)
+        kernels.simulate.rollout_each(self.model, each, nobody, rng, states, actions)
         return states, actions
 
     def draw(self, times: np.ndarray, starts: int, rng: np.random.Generator) -> np.ndarray:
@@ -358,20 +373,25 @@ class TabularMDP:
         states : ndarray of int, (episodes, H+1)
         actions : ndarray of int, (episodes, H)
         """
-        policy = checked_policy(policy, self.n_states, self.n_actions)
-        self.check_horizon(len(policy))
+        choice = kernels.planning.as_choice(checked_policy(policy, self.n_states, self.n_actions))
+        self.check_horizon(len(choice.array))
         if whole_number(episodes, "episodes") < 0:
             raise ValueError(f"episodes is {episodes}: it cannot be negative.")
         if not isinstance(seed, np.random.Generator | int | np.integer | None):
             raise ValueError(f"seed is {shown(seed)}: it has to be a whole number, a NumPy generator, or None.")
-        states = np.empty((episodes, len(policy) + 1), np.int64)
-        actions = np.empty((episodes, len(policy)), np.int64)
-        kernels.simulate.rollout(self.model, policy, np.random.default_rng(seed), states, actions)
+        return self.play(choice, len(choice.array), episodes, np.random.default_rng(seed))
+
+    def play(self, choice: Choice, horizon: int, episodes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Plays episodes under a policy as compiled passes take it: states (episodes, H+1) and actions (episodes, H).
+        Nothing is checked.
+        """
+        states, actions = np.empty((episodes, horizon + 1), np.int64), np.empty((episodes, horizon), np.int64)
+        kernels.simulate.rollout(self.model, choice, rng, states, actions)
         return states, actions
 
 
 def checked_policy(policy: ArrayLike, S: int, A: int, horizon: int | None = None) -> np.ndarray:
-    """A deterministic policy as (H, S) int64. Raises if the shape or an action is wrong."""
+    """A deterministic policy as (H, S) integers of 32 or 64 bits. Raises if the shape or an action is wrong."""
     pi = np.asarray(policy)
     H = pi.shape[0] if horizon is None and pi.ndim else horizon
     if pi.shape != (H, S) or pi.dtype.kind not in "iu":
@@ -380,7 +400,7 @@ def checked_policy(policy: ArrayLike, S: int, A: int, horizon: int | None = None
     if bad.any():
         at = np.argwhere(bad)[0]
         raise ValueError(f"policy{_at(at)} is {pi[tuple(at)]}: actions go from 0 to {A - 1}.")
-    return np.ascontiguousarray(pi, dtype=np.int64)
+    return np.ascontiguousarray(pi, None if pi.dtype == np.int32 else np.int64)
 
 
 def _check_rows(p: np.ndarray, name: str) -> None:

@@ -219,11 +219,10 @@ class GymnasiumEnvironment:
         else:
             self._meet(s, info, counts)
         played = len(actions)
-        self._last = list(states), list(actions), list(rewards), int(terminated)
+        self._last = states, actions, rewards, int(terminated)
         if played < H:  # it stays where it ended, and is paid nothing
-            states += [s] * (H - played)
-            actions += [self.filler(s)] * (H - played)
-            rewards += [0.0] * (H - played)
+            left = H - played
+            states, actions, rewards = states + [s] * left, actions + [self.filler(s)] * left, rewards + [0.0] * left
         return np.array(states, np.int64), np.array(actions, np.int64), np.array(rewards)
 
     def encode(self, observation: Any) -> int:

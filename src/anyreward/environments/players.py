@@ -97,7 +97,8 @@ def part_of(vector: Any) -> Any:
             "or n_envs and a function that makes one part."
         )
     made = {None if spec is None else spec.to_json() for spec in vector.get_attr("spec")}
-    if len(made) > 1:
+    spaces = [vector.get_attr(name) for name in ("observation_space", "action_space")]
+    if len(made) > 1 or any(space != theirs[0] for theirs in spaces for space in theirs):
         raise ValueError("env is a vector whose parts differ: all of them have to be copies of one environment.")
     return vector.envs[0] if isinstance(vector, SyncVectorEnv) else vector.env_fns[0]
 
@@ -159,8 +160,9 @@ class Elsewhere:
                         futures[k] = self._handed_in(jobs[k])
                 yield answered
         finally:
-            for future in futures:
-                future.cancel()
+            if self._workers is None:  # processes of our own are ended: a pool that breaks chokes on futures that were cancelled
+                for future in futures:
+                    future.cancel()
 
     def _handed_in(self, task: Task) -> Future[Any]:
         try:

@@ -3,7 +3,8 @@
 For each algorithm and seed, at several numbers of episodes: the value error |V_hat*(s_1; r) - V*(s_1; r)| of planning on the
 algorithm's counts, for the model's own reward and, as the worst case, for a panel of 20 random rewards. At the end: the number of
 states visited, the speed in transitions a second, what the algorithm's own theorem guarantees, and what our certificate says
-about its counts. Means over the seeds have 95% bootstrap intervals.
+about its counts. Means over the seeds have 95% bootstrap intervals. If asked for, the gap of the policy of every episode is kept
+as well (`mistakes`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import io
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from ..executors import pool
 from ..planning import backward_induction
 from ..plots import save_figure
 from ..setting import shown
+from .mistakes import Gaps, mistakes
 from .statistics import bootstrap_interval, permutation_test
 
 PANEL = 20  # number of random rewards
@@ -53,6 +55,8 @@ GROUPS = {
     "best policy": "tab:green",
     "regret": "tab:red",
     "PAC-MDP": "tab:orange",
+    "several rewards": "tab:cyan",
+    "entropy": "tab:pink",
 }
 
 
@@ -69,6 +73,8 @@ class Run:
     per_second: float  # transitions a second
     own: float | None  # epsilon that the algorithm's own theorem guarantees, None if there is none
     ours: float  # epsilon that our certificate gives for its counts
+    best: float = 0.0  # the optimum for the model's reward
+    gaps: np.ndarray | None = field(default=None, compare=False)  # V* - V^pi of every episode, if they were kept
 
 
 def panel(mdp: TabularMDP, horizon: int, size: int = PANEL) -> list[np.ndarray]:
@@ -105,7 +111,14 @@ def goal_of(entry: str) -> str:
 
 
 def one_run(
-    mdp: TabularMDP, algorithm: str, seed: int, episodes: int, horizon: int, delta: float = 0.1, stationary: bool = False
+    mdp: TabularMDP,
+    algorithm: str,
+    seed: int,
+    episodes: int,
+    horizon: int,
+    delta: float = 0.1,
+    stationary: bool = False,
+    gaps: bool = False,
 ) -> Run:
     """Explore with one algorithm and measure its errors along the way; only the exploration is timed.
 
@@ -115,7 +128,7 @@ def one_run(
         The model, with a reward.
     algorithm
         A name with options, see `parse_algorithm`.
-    seed, episodes, horizon, delta, stationary
+    seed, episodes, horizon, delta, stationary, gaps
         As for `compare`.
     """
     name, options = parse_algorithm(algorithm)
@@ -125,10 +138,15 @@ def one_run(
         given = {"delta": delta, "seed": seed, **options}
         return make_explorer(name, setting, given, own_reward=mdp.reward, max_episodes=budget)
 
-    def explored(explorer: Any, rng: np.random.Generator, end: int) -> float:
+    kept = Gaps(mdp, np.asarray(mdp.reward), horizon) if gaps else None
+
+    def explored(explorer: Any, rng: np.random.Generator, end: int, noted: Gaps | None = None) -> float:
         start = time.process_time()
         while explorer.episodes < end:
-            play(explorer, mdp, rng, end - explorer.episodes)
+            if noted is None:
+                play(explorer, mdp, rng, end - explorer.episodes)
+            else:
+                noted.play(explorer, rng, end - explorer.episodes)
         return time.process_time() - start
 
     explored(make(WARM), np.random.default_rng(seed), WARM)
@@ -138,17 +156,17 @@ def one_run(
     looks = sorted({int(t) for t in np.geomspace(min(100, episodes), episodes, LOOKS).round()})
     error, worst, took = [], [], 0.0
     for t in looks:
-        took += explored(explorer, rng, t)
+        took += explored(explorer, rng, t, kept)
         model = explorer.counts.model()
         values = [float(model.initial @ backward_induction(model, r, horizon).V[0]) for r in rewards]
-        gaps = [abs(value - best) for value, best in zip(values, truth, strict=True)]
-        error.append(gaps[0])
-        worst.append(max(gaps[1:]))
+        off = [abs(value - best) for value, best in zip(values, truth, strict=True)]
+        error.append(off[0])
+        worst.append(max(off[1:]))
     covered = int((explorer.counts.state_visits() > 0).sum())
     ours = certify(explorer.counts, delta).epsilon
-    return Run(
-        algorithm, seed, looks, error, worst, covered, episodes * horizon / max(took, 1e-9), explorer.own_epsilon, float(ours)
-    )
+    speed = episodes * horizon / max(took, 1e-9)
+    own, all_gaps = explorer.own_epsilon, None if kept is None else kept.all
+    return Run(algorithm, seed, looks, error, worst, covered, speed, own, float(ours), truth[0], all_gaps)
 
 
 def all_algorithms() -> list[str]:
@@ -168,6 +186,7 @@ def compare(
     executor: Executor | None = None,
     workers: int = 1,
     progress: Any = None,
+    gaps: bool = False,
 ) -> list[Run]:
     """Run several algorithms on one model, each with several seeds.
 
@@ -195,6 +214,8 @@ def compare(
         Number of processes, if no executor is given.
     progress
         Called with each `Run` when it is done.
+    gaps
+        Whether to keep V* - V^pi of the policy of every episode; the speed is then that of noting them, too.
 
     Returns
     -------
@@ -212,13 +233,14 @@ def compare(
     jobs = [(name, number) for name in names for number in numbers]
     if executor is None and workers > 1:
         with pool(workers) as own:
-            return compare(mdp, names, episodes, seeds, horizon, delta, stationary, seed, own, 1, progress)
+            return compare(mdp, names, episodes, seeds, horizon, delta, stationary, seed, own, 1, progress, gaps)
     results = []
     pending = [] if executor is None else [
-        executor.submit(one_run, mdp, name, number, episodes, horizon, delta, stationary) for name, number in jobs
+        executor.submit(one_run, mdp, name, number, episodes, horizon, delta, stationary, gaps) for name, number in jobs
     ]  # fmt: skip
     for i, (name, number) in enumerate(jobs):
-        run = one_run(mdp, name, number, episodes, horizon, delta, stationary) if executor is None else pending[i].result()
+        given = mdp, name, number, episodes, horizon, delta, stationary, gaps
+        run = one_run(*given) if executor is None else pending[i].result()
         results.append(run)
         if progress is not None:
             progress(run)
@@ -257,6 +279,12 @@ def summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
                 "our ε": bootstrap_interval([run.ours for run in mine]),
             }
         )
+        lost = [run.gaps for run in mine if run.gaps is not None]
+        if lost:
+            known = not np.isnan(np.concatenate(lost)).any()
+            bad = [float(mistakes(gaps, mine[0].best / 10)) for gaps in lost]
+            rows[-1]["regret"] = bootstrap_interval([gaps.sum() for gaps in lost]) if known else None
+            rows[-1]["bad episodes"] = bootstrap_interval(bad) if known else None
     return rows
 
 
@@ -264,11 +292,25 @@ def save_table(path: Path, runs: Sequence[Run]) -> None:
     """Write a CSV file with one line for each run, with its errors at the last episode."""
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow(["algorithm", "seed", "episodes", "error", "worst_error", "states", "transitions_per_second", "own", "ours"])
+    heads = ["algorithm", "seed", "episodes", "error", "worst_error", "states", "transitions_per_second", "own", "ours"]
+    writer.writerow(heads + ["regret", "bad_episodes"] * any(run.gaps is not None for run in runs))
     for run in runs:
         last = run.episodes[-1], run.error[-1], run.worst[-1], run.covered, run.per_second, run.own, run.ours
-        writer.writerow([run.algorithm, run.seed, *last])
+        lost = () if run.gaps is None else (run.gaps.sum(), mistakes(run.gaps, run.best / 10))
+        writer.writerow([run.algorithm, run.seed, *last, *lost])
     replace_file(path, buffer.getvalue().encode())
+
+
+def styles_of(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """How each algorithm is drawn: a colour for its goal, and a line of its own among those with that goal."""
+    lines = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (9, 3)), (0, (1, 4)), (0, (6, 2, 1, 2, 1, 2))]
+    used: dict[str, int] = {}
+    styles: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys(run.algorithm for run in runs):
+        goal = goal_of(name)
+        styles[name] = {"linestyle": lines[used.get(goal, 0) % len(lines)], "color": GROUPS.get(goal, "black")}
+        used[goal] = used.get(goal, 0) + 1
+    return styles
 
 
 def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
@@ -280,21 +322,19 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
 
     figure = Figure(figsize=(13, 6), layout="constrained")
     axes = figure.subplots(1, 2, sharey=True)
-    styles = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
-    used: dict[str, int] = {}
-    for name in dict.fromkeys(run.algorithm for run in runs):
-        mine, goal = [run for run in runs if run.algorithm == name], goal_of(name)
-        style = styles[used.get(goal, 0) % len(styles)]
-        used[goal] = used.get(goal, 0) + 1
-        for axis, field in zip(axes, ("error", "worst"), strict=True):
-            bands = [bootstrap_interval([getattr(run, field)[i] for run in mine], 300) for i in range(len(mine[0].episodes))]
-            t, colour = mine[0].episodes, GROUPS.get(goal, "black")
-            axis.plot(t, [b.mean for b in bands], linestyle=style, color=colour, label=name)
-            axis.fill_between(t, [b.low for b in bands], [b.high for b in bands], color=colour, alpha=0.1, linewidth=0)
+    styles = styles_of(runs)
+    for name, style in styles.items():
+        mine = [run for run in runs if run.algorithm == name]
+        for axis, kind in zip(axes, ("error", "worst"), strict=True):
+            bands = [bootstrap_interval([getattr(run, kind)[i] for run in mine], 300) for i in range(len(mine[0].episodes))]
+            t = mine[0].episodes
+            axis.plot(t, [b.mean for b in bands], label=name, **style)
+            axis.fill_between(t, [b.low for b in bands], [b.high for b in bands], color=style["color"], alpha=0.1, linewidth=0)
     for axis, text in zip(axes, ("its own reward", "the worst of 20 other rewards"), strict=True):
         axis.set(xscale="log", yscale="log", xlabel="episodes", title=f"Value error for {text}")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("|V̂* − V*| at the start, mean and 95% band")
+    used = {goal_of(name) for name in styles}
     colours = {goal: GROUPS[goal].removeprefix("tab:") for goal in GROUPS if goal in used}
     key = "\n".join(f"{colour}: {goal}" for goal, colour in colours.items())
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, title=key)

@@ -16,7 +16,7 @@ import numpy as np
 from .._files import check_writable, reason
 from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options, with_later_options
-from ..certificates.certificate import fingerprint
+from ..certificates.certificate import OBSERVED, fingerprint
 from ..rewards.given import is_list
 from ..setting import LATER_FIELDS
 from ..words import plain
@@ -48,6 +48,7 @@ class Checkpoint:
         check_writable(self.path)
         self.call: dict[str, Any] = {}
         self.wrong: dict[str, Any] = {}  # what went wrong in the environment, if anything did
+        self.due = 0  # after how many episodes the certificate is worth a look (`Run.look`)
         self._saved_at = time.monotonic()
 
     @property
@@ -62,7 +63,7 @@ class Checkpoint:
     def save(self, atlas: Callable[[], Atlas], environment: Environment, explorer: Explorer) -> None:
         """Replaces the file by one from which this exploration can be resumed. To make the atlas is part of saving it."""
         begin = time.monotonic()
-        progress = {"call": self.call, "world": environment.state(), "wrong": self.wrong}
+        progress = {"call": self.call, "world": environment.state(), "wrong": self.wrong, "due": self.due}
         atlas()._write(self.path, progress, explorer.state())
         self._saved_at = time.monotonic()
         log.debug("saved %d episodes in %s", explorer.episodes, plain(str(self.path)))
@@ -98,6 +99,8 @@ class Checkpoint:
         if "refused" in wrong:
             raise ValueError(f"{path} cannot be resumed, its data contradict what the call assumes: {wrong['refused']}")
         self.wrong = dict(wrong)
+        due = progress.get("due", 0)  # earlier versions did not have it
+        self.due = due if type(due) is int else 0
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # NumPy's, about numbers that are none
@@ -139,7 +142,7 @@ def call_of(
             if key != "reward" and not (key == "rewards" and is_list(value))
         },
         "reward": None if reward is None else fingerprint(reward),
-        "rewards": [fingerprint(one.reward) for one in explorer.given] or None,
+        "rewards": [OBSERVED if one.observed else fingerprint(one.reward) for one in explorer.given] or None,
         "record": record,
         "batch": environment.batch,
     }

@@ -156,11 +156,12 @@ def explore(
         certificate prints; transitions that are impossible under it are refused, and if the data contradict it otherwise, the
         exploration ends and the certificate says so.
     rewards
-        A list of the rewards that you have in mind, each in any form that `Atlas.plan` takes; `"own"` is that of a model. The
-        exploration then ends as soon as each of them has a plan that is certain to be epsilon-optimal, which takes fewer episodes
-        than for every reward, and the certificate is about these rewards alone. The algorithm is `"multi-bpi"`, and
-        `reward_range` the range of all of them, (0, 1) unless it is given. (A text is an option of BPI-UCRL: what is known of
-        one reward that is observed.)
+        A list of the rewards that you have in mind, each in any form that `Atlas.plan` takes; `"own"` is that of a model, or what
+        a Gymnasium environment pays, which is observed: half of delta is then for its means, of which nothing is assumed but
+        `reward_range`, and it takes many more episodes than a reward that is given in full. The exploration then ends as soon as
+        each of them has a plan that is certain to be epsilon-optimal, which takes fewer episodes than for every reward, and the
+        certificate is about these rewards alone. The algorithm is `"multi-bpi"`, and `reward_range` the range of all of them,
+        (0, 1) unless it is given. (A text is an option of BPI-UCRL: what is known of one reward that is observed.)
     mixtures
         Whether the same is wanted for all convex mixtures of these rewards, w_1 r_1 + w_2 r_2 + ... with weights that sum to one:
         when weights are still to be negotiated.
@@ -181,8 +182,9 @@ def explore(
         arguments of `Gymnasium` (bins, max_states, terminal, action_masks, initial_state, env_args, step_timeout, state_names,
         action_names) by their names.
 
-    The certificate is looked at whenever the number of episodes has grown by the explorer's `growth` (3%) and whenever the
-    explorer says that it is there; under `replan="every"` that is the first episode at which the bound is at most epsilon/2.
+    Whenever the number of episodes has grown by the explorer's `growth` (3%), the certificate is looked at if it may be what is
+    wanted, and for the history now and then (`docs/theory.md`, 23); and whenever the explorer says that it is there: under
+    `replan="every"`, with its own bound, that is the first episode at which the bound is at most epsilon/2.
     """
     if epsilon is None and max_episodes is None and max_seconds is None:
         raise ValueError(
@@ -241,7 +243,8 @@ def explore(
     if is_list(rewards):
         own = env.reward if isinstance(env, TabularMDP) else None
         within = checked_range(options.get("reward_range", UNIT))
-        options["rewards"] = given_rewards(rewards, environment.setting, within, environment.numbering, own)
+        observed = not isinstance(env, TabularMDP)
+        options["rewards"] = given_rewards(rewards, environment.setting, within, environment.numbering, own, observed)
         options |= {"mixtures": boolean(mixtures, "mixtures")}
     elif rewards is not None:
         options["rewards"] = rewards
@@ -320,8 +323,9 @@ def declared(structure: Any, env: TabularMDP | Gymnasium, stationary: bool, boun
         raise ValueError(f"structure is {shown(structure)}: it has to be a Structure, or 'own'.")
     if stationary and structure.step_dependent:
         raise ValueError("structure has laws that depend on the step, but stationary is True: leave one of them out.")
-    if not (bounds == "tight" or isinstance(bounds, TightBound)):
-        raise ValueError(f"the bounds {shown(bounds)} do not know of a structure: use the bounds 'tight'.")
+    named = isinstance(bounds, str) and bounds in ("tight", CalibratedBound.name)
+    if not (named or isinstance(bounds, TightBound)):
+        raise ValueError(f"the bounds {shown(bounds)} do not know of a structure: use 'tight' or 'calibrated'.")
     return structure
 
 

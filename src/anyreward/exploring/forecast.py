@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import exp, inf, log
 
 LARGEST = 200.0  # the logarithm of a number of episodes that nobody will play
-FEWEST = 8  # looks to fit a line through
+FEWEST = 4  # looks to fit a line through
 LAW = -0.5  # the slope of log epsilon against log episodes in the long run
 STEEP = -0.55  # a slope that is steeper than the law by more than chance and rounding make it
 

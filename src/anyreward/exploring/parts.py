@@ -72,14 +72,18 @@ def part_lines(observations: Codec, transitions: Sequence[Transition], n_actions
     parents = parents_of(transitions, sizes, n_actions) if names else None
     if parents is None:
         return []
+    named = isinstance(observations, Ravelled) and observations.keys is not None
     laws, pairs = sum(prod(sizes[j] for j in q) for q in parents) * n_actions, prod(sizes) * n_actions
     if all(q == (i,) for i, q in enumerate(parents)):
         says, written = "the next value of each depends on the values of the others", ""
     else:
         on = (f"that of {names[i]} on more than {' and '.join(names[j] for j in q)}" for i, q in enumerate(parents))
-        says, written = f"the next value of a part depends on more than this: {'; '.join(on)}", f", parents={parents}"
+        says = f"the next value of a part depends on more than this: {'; '.join(on)}"
+        more = (f"{names[i]}: [{', '.join(names[j] for j in q)}]" for i, q in enumerate(parents) if q != (i,))
+        written = f", parents={{{', '.join(more)}}}" if named else f", parents={parents}"
+    declared = f"{{{', '.join(f'{name}: {size}' for name, size in zip(names, sizes, strict=True))}}}" if named else str(sizes)
     return [
         f"Parts: no evidence that {says} (given the action; likelihood-ratio tests, which warn at p <= {ALARM:g}).",
-        f"  If you know that they move independently, structure=ar.Structure.factored({sizes}{written}) needs far fewer "
-        f"episodes: it has {laws:,} laws in place of {pairs:,}.",
+        f"  If you know that they move independently, declare it: the structure ar.Structure.factored({declared}{written}) needs "
+        f"far fewer episodes, with {laws:,} laws in place of {pairs:,}.",
     ]

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import time
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Any
 
 from ..algorithms import Explorer
@@ -21,6 +21,9 @@ from .interrupts import Interrupted, Interrupts
 from .progress import Progress
 
 log = logging.getLogger(__name__)
+RARELY, AT_LAST = 1.4, 8.0  # by which episodes grow between two looks that are for the history alone, at least and at most
+FREE = 500  # visited pairs, about, of which a look is too short to matter
+LOOK, CHECK = 32.0, 1.0  # transitions, for each further pair, from one look or check to the next: they take a tenth of the time
 SLICE = 0.1  # seconds of exploration, about, before the clock and Ctrl-C are looked at again
 LOST = "the episodes that failed, of which nothing was counted ({}), were like the others"
 
@@ -77,10 +80,12 @@ class Run:
         self.history: list[tuple[int, float]] = []  # (episodes, certified epsilon) at every look
         self.lost = 0  # episodes that failed, and are not counted
         self.looking = 0.0  # seconds that the last look took
+        self.due = 0  # after how many episodes the bound may have come down to the target
         if checkpoint is not None:
             atlas = checkpoint.resume(explorer, environment)
             if atlas is not None:
                 self.history, self.lost = list(atlas.history), checkpoint.failures
+                self.due = min(checkpoint.due, int(RARELY * self.history[-1][0])) if self.history else 0
 
     def go(self, show: Progress) -> None:
         """Explores until it is certified, or until it has to stop."""
@@ -91,10 +96,13 @@ class Run:
         t = first = explorer.episodes
         show.begin(t, epsilon)
         log.info("exploring %s with %s, from episode %d on", environment.name, self.source["algorithm"], t)
-        look, arrived = last_look if t == last_look else self.next_look(last_look), False
+        look, arrived = last_look if self.history else t, t == last_look  # what was certified may be enough for this call
+        while look < min(t, self.max_episodes):
+            look = self.next_look(look)
         while True:
             if arrived or t >= look:
-                if self.look(show) <= goal or t >= self.max_episodes or explorer.finished:
+                over = t >= self.max_episodes or explorer.finished
+                if ((over or arrived or self.is_due(goal)) and self.look(show, goal) <= goal) or over:
                     stopped = False
                     break
                 look = self.next_look(t)
@@ -115,7 +123,7 @@ class Run:
         elif stopped and self.on_interrupt == "raise":
             raise KeyboardInterrupt
         if self.history[-1][0] < t:
-            self.look(show)
+            self.look(show, goal)
         log.info("explored %s: epsilon %s after %d episodes", environment.name, up(self.history[-1][1]), t)
 
     def play(self, episodes: int, goal: float) -> bool:
@@ -135,10 +143,18 @@ class Run:
         explorer.per_call = max(1, min(type(explorer).per_call, fitting))
         return arrived
 
-    def look(self, show: Progress) -> float:
-        """Looks at the bound after the present episode, and notes it."""
+    def look(self, show: Progress, goal: float) -> float:
+        """Looks at the bound after the present episode, notes it, and estimates when it may have come down to the goal.
+
+        While an explorer evens out what is charged (`Explorer.steady`), it falls like episodes^(-1/2) in the long run, and hardly
+        ever faster than episodes^-2, unless it was large because of what had not been seen, or rarely: `is_far_from` tells.
+        """
         begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
         self.looking = time.monotonic() - begin
+        if self.waits and goal > 0:
+            steady = self.explorer.steady and not self.explorer.is_far_from(goal)
+            most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
+            self.wait_until(max(t, int(most)) if steady else t)
         log.debug("epsilon %s after %d episodes", up(2 * bound), t)
         if not self.history or self.history[-1][0] < t:
             self.history.append((t, 2 * bound))
@@ -158,8 +174,40 @@ class Run:
         own = self.explorer.guaranteed()
         return inf if own is None else own / 2
 
+    @property
+    def waits(self) -> bool:
+        """Whether looks wait until they can be worth their while."""
+        return self.stop_by == "certificate" and self.explorer.looks_can_wait
+
+    def is_due(self, goal: float) -> bool:
+        """Whether to look at the bound now: because it may have come down to the goal, or for the history."""
+        t = self.explorer.episodes
+        if not self.waits or not self.history:
+            return True
+        last = self.history[-1][0]
+        if t >= min(max(RARELY * last, last + self.apart(LOOK)), AT_LAST * last):
+            return True
+        if goal <= 0 or t < self.due:
+            return False
+        far = self.explorer.is_far_from(goal)
+        if far:
+            self.wait_until(t + self.apart(CHECK))
+        return not far
+
+    def apart(self, transitions: float) -> int:
+        """So many episodes that looks, or checks, of what was visited take a small part of the time; 0 if that is little."""
+        counts, setting = self.explorer.counts, self.explorer.setting
+        pairs = counts.n_nodes * setting.n_actions * (setting.planes + 7)  # radii take as long as seven passes
+        return int(transitions * max(0, pairs - FREE) / setting.horizon)
+
+    def wait_until(self, t: int) -> None:
+        """Does not look at the bound for the sake of the target before there are t episodes."""
+        self.due = t
+        if self.checkpoint is not None:
+            self.checkpoint.due = t
+
     def next_look(self, t: int) -> int:
-        """After how many episodes the bound is looked at next."""
+        """After how many episodes it is asked next whether a look at the bound is due."""
         batch = self.environment.batch or 1
         look = -(-max(t + 1, ceil(t * self.explorer.growth)) // batch) * batch  # where a batch ends
         return max(t, min(look, self.max_episodes))

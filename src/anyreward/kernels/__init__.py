@@ -14,6 +14,7 @@
 `bpi`        upper and lower values of one reward on visited nodes, over KL or L1 balls
 `several`    the same for several rewards, of which the one with the widest interval is played
 `optimism`   an optimistic index with the formulas of an algorithm: a full backward pass after every episode
+`escape`     the probability of meeting a state whose actions were tried too rarely
 `phases`     upper and lower values that are recomputed when a count has doubled
 `trajectory` the trajectory certificate: a backward pass, and the search over multipliers
 `calibrated` the calibrated certificate: laws of deviances, simulated worst errors, mass outside the sets
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         bpi,
         calibrated,
         compiled,
+        escape,
         greedy,
         loop,
         optimism,
@@ -63,7 +65,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "ball", "bpi", "calibrated", "compiled", "greedy", "loop", "optimism", "phases",
+    "ball", "bpi", "calibrated", "compiled", "escape", "greedy", "loop", "optimism", "phases",
     "planning", "quotas", "radii", "rf", "robust", "several", "shared", "simulate", "table", "trajectory",
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ plane for each step.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -141,9 +141,8 @@ def write_policy(index, prior, A, node_of, key, out):
                 out[h, s] = choose(Q, settled, prior, A, plane, node, h, s, key)
 
 
-@allocates
-def policy(index, prior, A, node_of, H, key):
-    """The greedy policy in all states, (H, S)."""
+def policy(index: Any, prior: np.ndarray, A: int, node_of: np.ndarray, H: int, key: np.uint64) -> np.ndarray:
+    """The greedy policy in all states, (H, S). It is not compiled itself: that would only make the call slower."""
     out = np.empty((H, node_of.shape[1]), np.int64)
     write_policy(index, prior, A, node_of, key, out)
     return out

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import allocates, loop, method
+from .compiled import loop, method
 from .episode import play
 from .greedy import episode_key, write_policy
 from .table import EPISODES, NODES, has_room, record_episode
@@ -42,13 +42,13 @@ take_in = method("take_in")
 plan_of, pay_of, bound_of = method("plan", nothing_to_plan), method("pay", nothing_to_pay), method("bound", unbounded)
 
 
-@allocates
-def learn(table, learner, states, actions, payments):
+@loop
+def learn(table, learner, states, actions, payments, nodes):
     """Records episodes that were played elsewhere, and learns from them. Needs room in the table for all of them.
 
-    `states` is (B, H+1), `actions` (B, H), and `payments`, the rewards, (B, H), or (1, H) if they are not used.
+    `states` is (B, H+1), `actions` (B, H), and `payments`, the rewards, (B, H), or (1, H) if they are not used. `nodes` (H+1) is
+    scratch space.
     """
-    nodes = np.empty(states.shape[1], np.uint32)
     for b in range(len(states)):
         met = table.used[NODES]
         record_episode(table, learner.n_actions, states[b], actions[b], nodes)

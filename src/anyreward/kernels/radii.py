@@ -7,7 +7,7 @@ safe side: a threshold or a radius is never below the exact value.
 
 from __future__ import annotations
 
-from math import exp, expm1, lgamma, log, log1p, pi, sqrt
+from math import exp, expm1, isnan, lgamma, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -20,6 +20,7 @@ HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 TERMS = 40  # of the mixture over supports; omitting the rest only enlarges the threshold
 SAFETY = 1e-8  # nats added to a threshold: much more than rounding errors, and much less than what matters ...
 SAFETY_EACH = 4e-12  # ... and this much more for each successor in the sum
+FEW = (64, 8)  # visits and successors below which the thresholds of rows are worth keeping
 ENUMERATED = 8  # the largest number of successors for which `tv_radius` examines single events
 
 
@@ -77,6 +78,12 @@ def psi_support(seen, begin, size, n, S):
     observed, it is the sum over k >= K of 2^-k / (1 - 2^-S) * C(S-K, k-K) / C(S, k) * Gamma(k/2) / (Gamma(n + k/2) / Gamma(n +
     1/2)). The Gamma factors of k and k + 2 have a rational ratio, so only the first two are computed from scratch.
     """
+    return evidence(seen, begin, size, n) - log_mixture(size, n, S)
+
+
+@loop
+def log_mixture(size, n, S):
+    """The part of `psi_support` that depends on the numbers of samples and of observed successors alone."""
     K, log_choose = np.int64(size), 0.0
     for i in range(K):
         log_choose += log((S - i) / (i + 1.0))
@@ -90,8 +97,7 @@ def psi_support(seen, begin, size, n, S):
             break
         weight *= 0.5 * (k + 1.0) / (k + 1.0 - K)
         even, odd = odd, even * (0.5 * k) / (n + 0.5 * k)
-    log_sum = first - K * 2.0 * HALF_LOG_2 - log_choose - log1p(-exp(-S * 2.0 * HALF_LOG_2)) + log(total)
-    return evidence(seen, begin, size, n) - log_sum
+    return first - K * 2.0 * HALF_LOG_2 - log_choose - log1p(-exp(-S * 2.0 * HALF_LOG_2)) + log(total)
 
 
 @inlined
@@ -229,23 +235,36 @@ def kl_interval(mean, n, log_laws):
 
 
 @loop
-def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, radius, tv):
+def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, mixtures, radius, tv, done):
     """Writes the KL radius and the total variation radius of every visited row. Row 0 holds the initial states.
 
-    `scored` holds the evidence of each edge, and is empty without transfer.
+    `scored` holds the evidence of each edge, and is empty without transfer. A row that has as many visits as in `done` has its
+    radii already: they depend on nothing but its own observations and their evidence, which is final once it is booked. `sums`
+    is scratch space, as in `tv_radius`, and so is `mixtures`, for the thresholds of rows with few visits, nan at first.
     """
     first, size, seen, count = table.first, table.size, table.seen, table.n
     for row in range(np.int64(table.used[NODES]) * A):
         if is_known(table.known, A, table.state[row // A], row % A) if row >= A else len(table.starts) > 0:
             radius[row] = tv[row] = 0.0  # absorbing, illegal, or a known distribution of the initial state: nothing to estimate
-        elif count[row] > 0:
+            done[row] = 0
+        elif count[row] != done[row]:
             n, begin, width = float(count[row]), np.int64(first[row]), np.int64(size[row])
             at_start = row < A  # there may be more than K initial states, and transfer does not predict them
-            psi = threshold(seen, begin, width, n, S, SUPPORT if at_start and kind == SIZE else kind, K)
+            of_kind = SUPPORT if at_start and kind == SIZE else kind
+            if of_kind == SUPPORT and count[row] < mixtures.shape[0] and width < mixtures.shape[1]:
+                if isnan(mixtures[count[row], width]):
+                    mixtures[count[row], width] = log_mixture(width, n, S)
+                psi = evidence(seen, begin, width, n) - mixtures[count[row], width]
+            else:
+                psi = threshold(seen, begin, width, n, S, of_kind, K)
+            final = True
             if len(scored) > 0 and not at_start:
                 psi = psi_mixed(psi, psi_transfer(seen, scored, begin, width, n))
+                for e in range(begin, begin + width):
+                    final = final and table.booked[e] == seen[e]
             # If this is negative, no distribution satisfies the bound: the event has failed, and the row counts as unknown.
             c = (log_laws + psi) / n * (1.0 + 1e-14) if log_laws + psi >= 0.0 else NOTHING_KNOWN
             unseen = width < (K if kind == SIZE and not at_start else S)
             radius[row] = c
             tv[row] = min(1.0, tv_radius(seen, begin, width, n, c, unseen, sums) if exact_tv else sqrt(0.5 * c))
+            done[row] = count[row] if final else 0

@@ -15,10 +15,10 @@ import numpy as np
 
 from .ball import gap
 from .compiled import allocates, loop
+from .planning import act, is_given, pay_of, worth
 from .table import is_illegal, is_known, is_unsure, row_of
 
 UPPER, LOWER = 1.0, -1.0  # the largest or the smallest value over the models
-BEST, GIVEN = 0, 1  # the value of the best actions, or of a given policy
 
 
 @loop
@@ -92,21 +92,31 @@ def in_ball(table, c, most, row, f, extreme, sign, g):
 
 
 @loop
-def ahead(table, draws, A, c, most, layer, s, a, f, extreme, sign, g, v):
+def ahead(table, draws, A, c, most, node, s, a, f, extreme, sign, g, v):
     """The extreme expectation of f(s') over the ball of (s, a); `extreme` is the extreme of f over all states.
 
-    A row without data has no ball: any successor is possible. A row with as many observed successors as there can be (`most`) has
-    no unobserved ones. An absorbing state is its own successor. `draws` is None without a structure.
+    `node` is that of s, 0 if it was not visited. A row without data has no ball: any successor is possible. A row with as many
+    observed successors as there can be (`most`) has no unobserved ones. An absorbing state is its own successor. `draws` is None
+    without a structure.
     """
     if is_known(table.known, A, s, a):  # absorbing; callers skip illegal pairs
         return f[s]
-    node = table.node_of[layer, s]
     row = row_of(node, A, a)
     if node == 0 or table.size[row] == 0:
         return extreme
     if c.ndim == 1:  # a condition of which Numba compiles one side
         return in_ball(table, c[row], most, row, f, extreme, sign, g)
     return nested(draws, c, row, row - np.uint64(A), f, sign, g, v)
+
+
+@loop
+def has_data(table, draws, A, c, row):
+    """Whether a row has data; with a structure, whether each law that it draws from has."""
+    if c.ndim == 2:
+        for law in draws.law[row - np.uint64(A)]:
+            if law >= 0 and draws.free[law]:
+                return False
+    return table.size[row] > 0
 
 
 @loop
@@ -136,60 +146,90 @@ def without_pay(f, V, discount, target, begin, end, paid):
 
 
 @allocates
-def values(table, draws, A, c, most, base, arrival, discount, sign, whose, policy, floor, ceiling):
-    """Q (H, S, A) and V (H+1, S) of the best actions or of a policy (H, S, A), in the extreme models of the balls.
+def values(
+    table, draws, places, node, A, c, most, pay, arrival, discount, sign, choice, mixed, floor, ceiling, found, last, first
+):
+    """V and Q (`planning.Found`) of the best actions or of a policy, in the extreme models of the balls.
 
-    Values at step h are cut off at floor[h] and ceiling[h].
+    The steps go from `last` to `first`. Values at step h are cut off at floor[h] and ceiling[h].
 
-    The reward is `base` (H, S, A) plus, unless `arrival` is None, a reward on arrival, given by the three arrays of an
-    `ArrivalReward` (`rewards.forms`); `draws` are those of a declared structure, or None, and then c is (rows, m) in place of
-    (rows,). With None, what they need is not compiled. Q is left at 0 for actions that the policy never takes.
+    Of actions that are equally good, one that was seen is chosen, if there is one.
+
+    The policy is a `planning.Choice` or, if `mixed` is not empty, (H, S, A) probabilities. The reward is `pay` plus, unless
+    `arrival` is None, a reward on arrival, given by the three arrays of an `ArrivalReward` (`rewards.forms`); `node` are the
+    nodes of the places; `draws` are those of a declared structure, or None, and then c is (rows, m) in place of (rows,). With
+    None, what they need is not compiled. Q is left at 0 for actions that the policy never takes.
 
     In a state whose legal actions are unknown, any non-empty set of actions may be the legal one, and any of its actions may
     replace the one that was chosen. There the extreme over all actions is taken, both for a policy and for the best actions.
     """
-    H, S, _ = base.shape
-    layers = len(table.head)
-    Q, V, f, g, v = np.zeros((H, S, A)), np.zeros((H + 1, S)), np.empty(S), np.empty(S), np.empty(0)
+    H, S, everywhere, visited, known = len(floor), found.V.shape[1], pay.everywhere, pay.visited, table.known
+    f, g, v, few = np.empty(S), np.empty(S), np.empty(0), np.empty(A)
+    given = is_given(choice)
     if draws is not None:
         g, v = np.empty(2 * np.diff(draws.offset).max()), np.empty(np.diff(draws.pointer).max())
     if arrival is not None:
-        pointer, target, pay = arrival
+        pointer, target, paying = arrival
         steps, paid = (len(pointer) - 1) // (S * A), np.zeros(S, np.bool_)
-    for h in range(H - 1, -1, -1):
+    every = arrival is not None or len(found.Q) > 0 or len(mixed) > 0  # whether states without a place need a closer look
+    for h in range(last, first - 1, -1):
+        V_next, V = found.V[(h + 1) % len(found.V)], found.V[h % len(found.V)]
         for s in range(S):
-            f[s] = discount * V[h + 1, s]
+            f[s] = discount * V_next[s]
         extreme = extreme_of(f, sign)
         if arrival is not None:
             order = np.argsort(sign * f)
-        for s in range(S):
-            total, top, extreme_top = 0.0, -np.inf, -np.inf
-            unsure = is_unsure(table.known, A, s)
+        if given:
+            act(choice, h, A, found.actions)
+        found.ahead[h], layer, by_row = extreme, min(h, len(places.begin) - 2), min(h, len(visited) - 1)
+        begin, end = places.begin[layer], places.begin[layer + 1]
+        if not every:
+            if given or h == H - 1 or len(everywhere) > 1:
+                worth(everywhere, known, h, A, given, sign, found.actions, found.pays)
+            for s in range(S):
+                V[s] = min(ceiling[h], max(floor[h], found.pays[s] + extreme))
+        i = begin
+        for k in range(S if every else end - begin + len(places.stays)):
+            s = k if every else np.int64(places.state[begin + k] if begin + k < end else places.stays[begin + k - end])
+            while i < end and places.state[i] < s:
+                i += 1
+            here = i < end and places.state[i] == s
+            unsure, total, best, top, extreme_top = is_unsure(known, A, s), 0.0, 0, -np.inf, -np.inf
+            best_is_seen = False
             for a in range(A):
-                if whose == GIVEN and policy[h, s, a] == 0.0 and not unsure:
+                few[a] = 0.0
+                if not unsure and (a != found.actions[s] if given else len(mixed) > 0 and mixed[h, s, a] == 0.0):
                     continue
-                if is_illegal(table.known, A, s, a):
-                    Q[h, s, a] = -np.inf
+                if is_illegal(known, A, s, a):
+                    few[a] = -np.inf
                     continue
                 extreme_here = extreme
                 if arrival is not None:
                     pair = (min(h, steps - 1) * S + s) * A + a
-                    begin, end = pointer[pair], pointer[pair + 1]
-                    if end > begin:
-                        extreme_here = with_pay(f, order, sign, target, pay, begin, end, paid)
-                layer = min(h, layers - 1)
-                q = base[h, s, a] + ahead(table, draws, A, c, most, layer, s, a, f, extreme_here, sign, g, v)
+                    low, high = pointer[pair], pointer[pair + 1]
+                    if high > low:
+                        extreme_here = with_pay(f, order, sign, target, paying, low, high, paid)
+                q = visited[by_row, i * A + a] if here and by_row >= 0 else pay_of(everywhere, h, s, a)
+                q += ahead(table, draws, A, c, most, node[i] if here else np.uint32(0), s, a, f, extreme_here, sign, g, v)
                 if arrival is not None:
-                    without_pay(f, V[h + 1], discount, target, begin, end, paid)
+                    without_pay(f, V_next, discount, target, low, high, paid)
                 q = min(ceiling[h], max(floor[h], q))
-                Q[h, s, a] = q
-                if whose == GIVEN:
-                    total += policy[h, s, a] * q
+                few[a] = q
+                if given:
+                    total = q
+                elif len(mixed) > 0:
+                    total += mixed[h, s, a] * q
                 else:
-                    top = max(top, q)
+                    is_seen = here and has_data(table, draws, A, c, row_of(node[i], A, a))
+                    if q > top or (q == top and is_seen and not best_is_seen):
+                        best, top, best_is_seen = a, q, is_seen
                 extreme_top = max(extreme_top, sign * q)
-            V[h, s] = sign * extreme_top if unsure else total if whose == GIVEN else top
-    return Q, V
+            V[s] = sign * extreme_top if unsure else total if given or len(mixed) > 0 else top
+            if here and len(found.chosen) > 0:
+                found.chosen[h % len(found.chosen), i] = best
+            if len(found.Q) > 0:
+                for a in range(A):
+                    found.Q[h % len(found.Q), s, a] = few[a]
 
 
 @allocates

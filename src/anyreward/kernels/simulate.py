@@ -8,6 +8,7 @@ import numpy as np
 
 from .compiled import allocates, inlined, loop
 from .greedy import choose, choose_without_data
+from .planning import Choice, action
 
 
 class Model(NamedTuple):
@@ -59,26 +60,29 @@ def step(successors, cumulative, shape, t, s, a, rng):
 
 
 @loop
-def rollout(model, policy, rng, states, actions):
-    """Plays episodes under an (H, S) policy, and writes states (B, H+1) and actions (B, H)."""
+def rollout(model, choice, rng, states, actions):
+    """Plays episodes under a policy (`planning.Choice`), and writes states (B, H+1) and actions (B, H)."""
     B, H = actions.shape
+    _, S, A, _ = model.shape
     successors, cumulative = model.successors, model.cumulative
     last = model.shape[0] - 1
     for b in range(B):
         s = start(model, rng)
         states[b, 0] = s
         for h in range(H):
-            a = policy[h, s]
+            a = action(choice, h, s, S, A)
             s = step(successors, cumulative, model.shape, min(h, last), s, a, rng)
             actions[b, h] = a
             states[b, h + 1] = s
 
 
 @loop
-def rollout_each(model, policies, rng, states, actions):
+def rollout_each(model, policies, nobody, rng, states, actions):
     """Plays one episode under each of the policies (B, H, S), and writes states (B, H+1) and actions (B, H)."""
+    _, chosen, begin, state, known, everywhere, ahead, low, high, ended = nobody
     for b in range(len(policies)):
-        rollout(model, policies[b], rng, states[b : b + 1], actions[b : b + 1])
+        choice = Choice(policies[b], chosen, begin, state, known, everywhere, ahead, low, high, ended)
+        rollout(model, choice, rng, states[b : b + 1], actions[b : b + 1])
 
 
 @loop

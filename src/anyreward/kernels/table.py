@@ -161,7 +161,7 @@ def add_edge(table, row, layer, s):
     return np.uint64(begin + size)
 
 
-@loop
+@inlined
 def record(table, row, layer, s, times):
     """Counts `times` transitions from a row to state s of a layer; returns the node of s. Needs room for a node and a row."""
     e = find(table.state, table.first, table.size, table.target, row, s)
@@ -246,6 +246,48 @@ def flows(table, A):
                 break
             node = table.following[node]
     return out
+
+
+@allocates
+def nodes_of(table, layers):
+    """The nodes of the first `layers` layers, one layer after the other, and where each begins (layers + 1,)."""
+    begin = np.zeros(layers + 1, np.int64)
+    out = np.empty(table.used[NODES], np.uint32)
+    i = 0
+    for layer in range(layers):
+        node = table.head[layer]
+        while node != 0:
+            out[i] = node
+            i += 1
+            node = table.following[node]
+        begin[layer + 1] = i
+    return out[:i], begin
+
+
+@allocates
+def transitions_of(table, A, nodes):
+    """The transitions of some nodes: where the edges of each row begin, their successors in order, and their probabilities.
+
+    Rows without data have no edges.
+    """
+    first = np.zeros(len(nodes) * A + 1, np.int64)
+    for i in range(len(nodes)):
+        for a in range(A):
+            row = row_of(nodes[i], A, a)
+            first[i * A + a + 1] = first[i * A + a] + (np.int64(table.size[row]) if table.n[row] > 0 else 0)
+    target, p = np.empty(first[-1], np.int32), np.empty(first[-1])
+    for i in range(len(nodes)):
+        for a in range(A):
+            row = row_of(nodes[i], A, a)
+            begin, n = first[i * A + a], table.n[row]
+            for k in range(first[i * A + a + 1] - begin):
+                e, at = table.first[row] + np.uint64(k), begin + k
+                s = np.int32(table.state[table.target[e]])
+                while at > begin and target[at - 1] > s:
+                    target[at], p[at] = target[at - 1], p[at - 1]
+                    at -= 1
+                target[at], p[at] = s, table.seen[e] / n
+    return first, target, p
 
 
 @inlined

@@ -34,7 +34,7 @@ import numpy as np
 
 from .compiled import allocates, inlined, loop
 from .rf import steps_that_matter, total_ahead
-from .table import expected_error, is_illegal, is_known, row_of
+from .table import NODES, expected_error, is_illegal, is_known, row_of
 
 LOG_2 = log(2.0)
 GRID = 1024  # kl(eta, 1/2) is interpolated between multiples of 1 / GRID: it is convex in eta, so the result is never below it
@@ -254,6 +254,81 @@ def copy(source, target):
         target[j] = source[j]
 
 
+@inlined
+def row_gain(known, A):
+    """nu, the least of (kl(eta, 1/2) + log A) / eta over eta: what a row costs in the joint bound beside its threshold, in nats.
+
+    0, which is less, if some actions may be illegal.
+    """
+    return log(2.0 * A - 1.0) if len(known) == 0 else 0.0
+
+
+@loop
+def least_radii(table, A, S, log_laws, joint, limited, c, tau):
+    """Writes numbers below what the radii of rows come to in Phi, without thresholds, into c and tau (N A,).
+
+    tau is the largest d with d^2 / (q (1 - q)) <= c, where q = x + d and x is the frequency of one successor or, if some are
+    unseen, 0: kl(x, q) is below that quotient.
+    """
+    gain = row_gain(table.known, A)
+    for row in range(np.int64(table.used[NODES]) * A):
+        certain = is_known(table.known, A, table.state[row // A], row % A) if row >= A else len(table.starts) > 0
+        if table.n[row] > 0 and not certain:
+            level = log_laws / table.n[row]
+            c[row] = min(level, (gain if row >= A else 0.0) / table.n[row]) if joint else level
+            unseen, spread = not limited and table.size[row] < S and row >= A, 0.0  # spread: the largest x (1 - x)
+            for e in range(table.first[row], table.first[row] + table.size[row]):
+                x = table.seen[e] / table.n[row]
+                spread = max(spread, x * (1.0 - x))
+            if spread > 0.0:
+                slant = level * sqrt(max(0.0, 1.0 - 4.0 * spread))  # c (1 - 2 x) for the smaller one of x and 1 - x
+                tau[row] = (slant + sqrt(slant * slant + 4.0 * (1.0 + level) * level * spread)) / (2.0 * (1.0 + level))
+            if unseen:
+                tau[row] = max(tau[row], level / (1.0 + level))
+
+
+@loop
+def nothing_below(goal, depth, table, A, c, tau, w, w_start, discounts, arrival, kappa, V, best):
+    """Whether Phi is certain to be above `goal` > 0 for all multipliers; c and tau are at most what rows cost.
+
+    If the constant part of Phi(lambda) is at most x goal, then kappa_h >= (sum_{j > h} gamma^j)^2 / (8 x goal), by Cauchy and
+    Schwarz. So Phi(lambda) >= min over x of x goal + W(x), where W(x) is the backward pass for this kappa, and falls with x. One
+    pass settles all from x down to 1 - W(x) / goal, which is the next x (`docs/theory.md`, 23). Passes over the first `depth`
+    steps alone, as if nothing were lost later, come first. V has to be 0 behind them.
+    """
+    steps, x, apart = steps_that_matter(w), 1.0, Joint(0.0, 0.0, 0.0)
+    while 0 < depth <= steps:
+        total = 0.0
+        for j in range(len(w) - 1, -1, -1):
+            behind = total + discounts[j]
+            kappa[j] = (behind if arrival else total) ** 2 / (8.0 * x * goal)
+            if j > 0 or arrival or w_start > 0.0:
+                total = behind
+        backward(table, c, tau, kappa, w[:depth], A, apart, V, best)
+        value = start_value(table, A, c, tau, total**2 / (8.0 * x * goal), w_start, w[:depth], apart, V)
+        settled = 1.0 - (1.0 - 1e-9) * value / goal
+        if value >= goal:
+            return True
+        if settled < (0.9 if depth == steps else 0.5) * x:
+            x = settled
+        elif depth < steps:
+            depth = min(steps, 2 * depth)
+        else:
+            return False
+    return False
+
+
+@allocates
+def is_above(goal, depth, table, A, S, w, w_start, discounts, arrival, planes, log_laws, joint, limited):
+    """`nothing_below`, from visits alone."""
+    N = table.used[NODES]
+    c, tau = np.zeros(N * A), np.zeros(N * A)
+    least_radii(table, A, S, log_laws, joint, limited, c, tau)
+    V, best, kappa = np.zeros((planes, N)), np.zeros((planes, N), np.uint32), np.zeros(len(w))
+    depth = min(depth, steps_that_matter(w))
+    return nothing_below(goal, depth, table, A, c, tau, w, w_start, discounts, arrival, kappa, V, best)
+
+
 @allocates
 def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine, level, log_joint):
     """The smallest Phi that was found, with its multipliers (H,) and its u.
@@ -262,7 +337,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
     recursion with total variation radii, `coarse` scales of multipliers, `fine` steps from the best of them, and as many for the
     joint bound. `log_joint` is log(1/delta_1); it is 0 if there is no joint bound.
     """
-    H, N = len(w), len(table.state)
+    H, N = len(w), table.used[NODES]
     estimates_start = w_start > 0.0
     V, mass, best = np.zeros((planes, N)), np.zeros((planes, N)), np.zeros((planes, N), np.uint32)
     kappa, lam, trial, G = np.full(H, inf), np.zeros(H), np.zeros(H), np.zeros(H + 1)
@@ -272,8 +347,17 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
     smallest, best_u = start_value(table, A, c, tau, inf, w_start, w, apart, V), 0.0
     behind = int(estimates_start) + int(arrival)  # how many distributions the reward of time 0 depends on
     times = H - 1 + behind
-    if times == 0:
+    if times == 0 or coarse == 0:
         return smallest, lam, best_u
+    if c.ndim == 1 and smallest > 0.0:  # while nothing is known of most rows, no multipliers are better than none
+        least = np.empty(N * A)
+        for row in range(N * A):
+            least[row] = c[row]
+            if log_joint > 0.0 and c[row] > 0.0:
+                gain = row_gain(table.known, A) if row >= A else 0.0
+                least[row] = max(0.0, c[row] - max(0.0, level - gain) / table.n[row] - 1e-12)
+        if nothing_below(smallest, steps_that_matter(w), table, A, least, tau, w, w_start, discounts, arrival, kappa, V, best):
+            return smallest, lam, best_u
     risen, last = 0, inf
     for i in range(coarse):  # lambda_j is proportional to the root of the number of earlier draws, at one scale after the other
         for j in range(H):
@@ -290,7 +374,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
             break
     start, before, u, usual = lam.copy(), smallest, 0.0, lam[H - 1] > 0.0
     if not usual:
-        if log_joint == 0.0 or coarse == 0:
+        if log_joint == 0.0:
             return smallest, lam, best_u
         # Apart, rows say nothing yet: the joint bound has to find a scale of its own, with u near the mean of kappa / n.
         visits, rows, lowest = 0.0, 0.0, inf

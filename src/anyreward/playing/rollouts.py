@@ -11,16 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import kernels
 from ..data.numbering import Numbering
 from ..data.tabular import TabularMDP
 from ..rewards.forms import as_reward
 from ..setting import Setting, nearest, shown, whole_number
 from .lanes import Single, Vector, check_spaces, is_vector, legal_action
 from .opening import ADAPTER, NAMES, as_model
+
+if TYPE_CHECKING:
+    from ..kernels.planning import Choice
 
 STREAM = 4  # of seeds; exploration and its audit have others
 BATCH = 1_000  # episodes of a known model at a time
@@ -45,7 +49,12 @@ class Rollouts(NamedTuple):
 
 
 def rollouts(
-    setting: Setting, numbering: Numbering, policy: np.ndarray, env: Any, seed: int, adapter: dict[str, Any] | None = None
+    setting: Setting,
+    numbering: Numbering,
+    policy: np.ndarray | Choice,
+    env: Any,
+    seed: int,
+    adapter: dict[str, Any] | None = None,
 ) -> Iterator[Rollouts]:
     """Plays a policy in an environment, without end: yields some episodes at a time.
 
@@ -55,7 +64,7 @@ def rollouts(
         Of the process that the policy is for.
     numbering : Numbering
         How observations become states.
-    policy : ndarray of int, (H, S)
+    policy : ndarray of int, (H, S), or kernels.planning.Choice
     env
         As for `explore`, or a `gymnasium.vector.VectorEnv`.
     seed : int
@@ -63,6 +72,7 @@ def rollouts(
     adapter : dict, optional
         Arguments of `Gymnasium`.
     """
+    choice = kernels.planning.as_choice(policy) if isinstance(policy, np.ndarray) else policy
     seed = whole_number(seed, "seed")
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
@@ -72,14 +82,14 @@ def rollouts(
     if is_vector(env):
         if adapter:
             raise ValueError(f"{next(iter(adapter))} is given with a vector environment, which is made already: leave it out.")
-        return _played(setting, numbering, policy, Vector(env), seed)
+        return _played(setting, numbering, choice, Vector(env), seed)
     opened = as_model(env, {name: value for name, value in (adapter or {}).items() if name not in NAMES})
     if isinstance(opened, TabularMDP):
-        return _simulated(setting, policy, opened, seed)
-    return _played(setting, numbering, policy, Single(opened), seed)
+        return _simulated(setting, choice, opened, seed)
+    return _played(setting, numbering, choice, Single(opened), seed)
 
 
-def _simulated(setting: Setting, policy: np.ndarray, mdp: TabularMDP, seed: int) -> Iterator[Rollouts]:
+def _simulated(setting: Setting, choice: Choice, mdp: TabularMDP, seed: int) -> Iterator[Rollouts]:
     """Episodes of a known model."""
     H, S, A = setting.horizon, setting.n_states, setting.n_actions
     if (mdp.n_states, mdp.n_actions) != (S, A):
@@ -89,15 +99,15 @@ def _simulated(setting: Setting, policy: np.ndarray, mdp: TabularMDP, seed: int)
     batch = 0
     while True:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, batch)))
-        states, actions = mdp.rollout(policy, episodes=BATCH, seed=rng)
+        states, actions = mdp.play(choice, H, BATCH, rng)
         yield Rollouts(states, actions, reward[np.arange(H), states[:, :H], actions])
         batch += 1
 
 
-def _played(setting: Setting, numbering: Numbering, policy: np.ndarray, lanes: Single | Vector, seed: int) -> Iterator[Rollouts]:
+def _played(setting: Setting, numbering: Numbering, choice: Choice, lanes: Single | Vector, seed: int) -> Iterator[Rollouts]:
     """Episodes of a Gymnasium environment, one in each lane at a time."""
     check_spaces(lanes.spaces, numbering, lanes.name)
-    H, S, B, t = setting.horizon, setting.n_states, lanes.size, 0
+    H, S, A, B, t = setting.horizon, setting.n_states, setting.n_actions, lanes.size, 0
     numbers = numbering.copy()  # new observations may appear, which are nobody else's business
     while True:
         states, actions, paid = np.zeros((B, H + 1), np.int64), np.zeros((B, H), np.int64), np.zeros((B, H))
@@ -112,7 +122,9 @@ def _played(setting: Setting, numbering: Numbering, policy: np.ndarray, lanes: S
                 break
             for i in range(B):  # environments that have ended may play on by themselves: what they do is not looked at
                 s = int(states[i, h]) % S
-                actions[i, h] = legal_action(int(policy[h, s]), infos[i].get("action_mask"), numbers, s)
+                actions[i, h] = legal_action(
+                    kernels.planning.action_of(choice, h, s, S, A), infos[i].get("action_mask"), numbers, s
+                )
             steps = lanes.step([numbers.action(int(a)) for a in actions[:, h]], going)
             infos = [info for *_, info in steps]
             for i, (observation, reward, terminated, truncated, _) in enumerate(steps):

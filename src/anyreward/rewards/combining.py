@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .forms import ArrivalReward
+from .forms import ArrivalReward, core
 
 MAX_CELLS = 10**8  # of a reward of step, state and action that is written as one on arrival
 
@@ -24,10 +24,10 @@ def combined(
         (H, S, A).
     """
     if not any(isinstance(r, ArrivalReward) for r in rewards):
-        total = np.zeros(shape)
+        total = np.zeros((1, 1, 1))
         for f, r in zip(factors, rewards, strict=True):
-            total = total + f * r  # type: ignore[operator]
-        return total
+            total = total + f * core(r)  # type: ignore[arg-type]
+        return np.broadcast_to(total, shape)
     parts = [on_arrival(r, shape) for r in rewards]
     H, S, A = shape
     T = max(part.shape[0] for part in parts)
@@ -50,12 +50,19 @@ def on_arrival(reward: np.ndarray | ArrivalReward, shape: tuple[int, int, int]) 
     if isinstance(reward, ArrivalReward):
         return reward
     H, S, A = shape
-    T = 1 if (reward == reward[:1]).all() else H
+    T = 1 if (core(reward) == core(reward)[:1]).all() else H
     if T * S * A * S > MAX_CELLS:
         raise ValueError("a reward of step, state and action is too large to be combined with one on arrival: give both alike.")
     pair = reward[:T].reshape(-1)
     pointer = np.arange(len(pair) + 1) * S
     return ArrivalReward((T, S, A, H), pointer, np.tile(np.arange(S), len(pair)), np.repeat(pair, S).astype(float))
+
+
+def extremes_of(reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest reward at each step, (H,) each."""
+    few = core(reward)
+    low, high = (np.broadcast_to(ends, len(reward)) for ends in (few.min(axis=(1, 2)), few.max(axis=(1, 2))))
+    return low, high
 
 
 def range_of(reward: np.ndarray | ArrivalReward) -> tuple[float, float]:
@@ -64,5 +71,5 @@ def range_of(reward: np.ndarray | ArrivalReward) -> tuple[float, float]:
         lows, highs = reward.extremes()
         low, high = float(lows.min()), float(highs.max())
     else:
-        low, high = float(reward.min()), float(reward.max())
+        low, high = float(core(reward).min()), float(core(reward).max())
     return (low, high) if high - low > 1e-9 * max(abs(low), abs(high), 1e-9) else (low, low + max(1e-9, 1e-6 * abs(low)))

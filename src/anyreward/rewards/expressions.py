@@ -20,7 +20,7 @@ from __future__ import annotations
 import ast
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -65,7 +65,7 @@ SIZES = ("state", "action", "step", "next", "horizon", "states", "actions")
 
 
 def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering: Numbering | None = None) -> np.ndarray:
-    """The reward that an expression describes, as an array: (H, S, A), or (H, S, A, S) if it contains `next`.
+    """The reward that an expression describes, as a read-only array: (H, S, A), or (H, S, A, S) if it contains `next`.
 
     `numbering` has the names of states and actions that the expression may contain.
     """
@@ -73,9 +73,11 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering:
     tree = _parse(text)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     shape = (H, S, A, S) if "next" in names else (H, S, A)
-    if np.prod(shape, dtype=float) > MAX_CELLS:
+    sizes = [np.prod(shape if "next" in names else _named(part, shape), dtype=float) for part in ast.walk(tree)]
+    size, work = sizes[0], sum(sizes)
+    if size > MAX_CELLS:
         raise ValueError(f"the reward {shown(text)} has too many values, {shape}: give it as a table.")
-    if np.prod(shape, dtype=float) * sum(1 for _ in ast.walk(tree)) > MAX_WORK:
+    if work > MAX_WORK:
         raise ValueError(f"the reward {shown(text)} has too many parts for its {shape} values: give it as a table.")
     axes = [np.arange(n, dtype=float).reshape([-1 if i == k else 1 for i in range(len(shape))]) for k, n in enumerate(shape)]
     values: dict[str, Any] = dict(zip(("step", "state", "action", "next"), axes, strict=False))
@@ -86,45 +88,63 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering:
             values[name] = np.append(part, np.full(S - len(part), -1.0)).reshape(axes[1].shape)
     try:
         with np.errstate(all="raise", under="ignore"):
-            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A)), values, text), dtype=float)
+            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A), parts), values, text), dtype=float)
     except MemoryError:
         raise ValueError(f"the reward {shown(text)} takes more memory than there is: give it as a table.") from None
     except FloatingPointError as problem:
         raise ValueError(f"the reward {shown(text)} cannot be computed everywhere: {problem}.") from None
-    return np.array(np.broadcast_to(r, shape))
+    return np.broadcast_to(r, shape)  # the axes that it does not name take no memory
 
 
-def numbered(tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int]) -> ast.expr:
+def _named(tree: ast.AST, shape: tuple[int, ...]) -> list[int]:
+    """How long each axis is of what a part of an expression is computed for: 1 if the part does not name it."""
+    names = {NAMES.get(node.id, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    given = ("step" in names, bool(names - {"step", "action", "next", "horizon", "states", "actions"}), "action" in names)
+    return [n if named else 1 for n, named in zip(shape, given, strict=False)]
+
+
+def numbered(
+    tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int], parts: Mapping[str, np.ndarray]
+) -> ast.expr:
     """The expression with names of states and actions replaced by their numbers, where they are compared with state or action.
 
-    Warns where state, next or action is compared with a number that none of them has.
+    Warns where state, next or action, or one of the named `parts` of a state, is compared with a number that none of them has.
     """
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare):
             continue
         sides = [node.left, *node.comparators]
-        kinds = {NAMES.get(side.id, side.id) for side in sides if isinstance(side, ast.Name)} & {"state", "next", "action"}
-        if len(kinds) != 1:
-            continue
-        kind = "action" if kinds == {"action"} else "state"
         equal = all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops)
-        for side in sides:
-            for item in side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]:
-                if not isinstance(item, ast.Constant) or not equal:
-                    continue
-                if isinstance(item.value, str):
-                    if numbering is None:
-                        raise ValueError(
-                            f"the reward {shown(text)} names the {kind} {shown(item.value)}, but {kind}s have no names here."
-                        )
-                    item.value = numbering.lookup(kind, item.value)
-                size = sizes[kind == "action"]
-                if isinstance(item.value, int | float) and not 0 <= item.value < size:
+        items = [item for side in sides for item in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
+        constants = [item for item in items if isinstance(item, ast.Constant) and equal]
+        compared = {NAMES.get(side.id, side.id) for side in sides if isinstance(side, ast.Name)}
+        for part in compared & set(parts):
+            for item in constants:
+                if isinstance(item.value, int | float) and item.value not in parts[part]:
+                    low, high = parts[part].min(), parts[part].max()
                     warnings.warn(
-                        f"the reward {shown(text)} compares {kind} with {item.value}, but {kind}s go from 0 to {size - 1}: "
+                        f"the reward {shown(text)} compares {part} with {item.value}, but {part} goes from {low:g} to {high:g}: "
                         "that is never true.",
                         stacklevel=2,
                     )
+        kinds = compared & {"state", "next", "action"}
+        if len(kinds) != 1:
+            continue
+        kind = "action" if kinds == {"action"} else "state"
+        for item in constants:
+            if isinstance(item.value, str):
+                if numbering is None:
+                    raise ValueError(
+                        f"the reward {shown(text)} names the {kind} {shown(item.value)}, but {kind}s have no names here."
+                    )
+                item.value = numbering.lookup(kind, item.value)
+            size = sizes[kind == "action"]
+            if isinstance(item.value, int | float) and not 0 <= item.value < size:
+                warnings.warn(
+                    f"the reward {shown(text)} compares {kind} with {item.value}, but {kind}s go from 0 to {size - 1}: "
+                    "that is never true.",
+                    stacklevel=2,
+                )
     return tree
 
 

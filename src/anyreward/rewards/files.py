@@ -35,7 +35,11 @@ def read_reward(source: str, setting: Setting) -> Reward:
     if path.suffix.lower() not in ENDINGS:
         return source
     most = MAX_BYTES if path.suffix.lower() == ".npy" else MAX_TEXT_BYTES
-    content = read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed")
+    return parse_reward(path, read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed"), setting)
+
+
+def parse_reward(path: Path, content: bytes, setting: Setting) -> Reward:
+    """A reward from the contents of a file, whose name says by its ending how to read them. No file is opened."""
     match path.suffix.lower():
         case ".npy":
             with np.errstate(all="ignore"):  # overflow gives inf, which the range check refuses with its position
@@ -132,7 +136,7 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
     r = np.zeros(shape)
     nowhere = np.zeros(len(table["reward"]), np.int64)
     r[tuple(table.get(name, nowhere) for name in ("h", "s", "a"))] = table["reward"]
-    return np.array(np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions)))
+    return np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions))
 
 
 def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -59,13 +60,18 @@ class ArrivalReward:
     target: np.ndarray
     pay: np.ndarray
 
-    def at(self, h: int, pairs: np.ndarray, successors: np.ndarray) -> np.ndarray:
-        """The rewards of transitions at step h, in the shape of `successors`; a state-action pair is given as s A + a."""
-        T, S, A, _ = self.shape
-        keys = np.repeat(np.arange(T * S * A), np.diff(self.pointer)) * S + self.target
-        wanted = (min(h, T - 1) * S * A + pairs) * S + successors
+    def at(self, h: int | np.ndarray, pairs: np.ndarray, successors: np.ndarray) -> np.ndarray:
+        """The rewards of transitions at step h, or each at its own, in the shape of `successors`; a pair is given as s A + a."""
+        (T, S, A, _), keys = self.shape, self._keys
+        wanted = (np.minimum(h, T - 1) * S * A + pairs) * S + successors
         place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
         return np.where(keys[place] == wanted, self.pay[place], 0.0) if len(keys) else np.zeros(np.shape(wanted))
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        """Each entry as one number, in order."""
+        T, S, A, _ = self.shape
+        return np.repeat(np.arange(T * S * A), np.diff(self.pointer)) * S + self.target
 
     def mean(self, h: int) -> np.ndarray:
         """The mean reward of a uniformly drawn successor at step h, (S, A)."""
@@ -85,6 +91,16 @@ class ArrivalReward:
         low, high = np.where(named, low, np.minimum(low, 0.0)), np.where(named, high, np.maximum(high, 0.0))
         steps = np.minimum(np.arange(H), T - 1)
         return low[steps], high[steps]
+
+
+def core(reward: np.ndarray) -> np.ndarray:
+    """A view of a reward in which every axis on which it does not depend, as after `np.broadcast_to`, has length 1."""
+    return reward[tuple(slice(1) if stride == 0 else slice(None) for stride in reward.strides)]
+
+
+def own_copy(reward: np.ndarray | ArrivalReward) -> np.ndarray | ArrivalReward:
+    """The reward itself, or a copy of an array, which nobody else can change; it takes no more memory than its `core`."""
+    return reward if isinstance(reward, ArrivalReward) else np.broadcast_to(core(reward).copy(), reward.shape)
 
 
 class Composite:
@@ -221,7 +237,8 @@ def reward_of_setting(
         return as_reward(reward, N, A, H, within)
     r = as_reward(reward, S, A, H, within, numbering)
     if not isinstance(r, ArrivalReward):
-        return np.concatenate([r, r], axis=1)
+        few = core(r)
+        return np.broadcast_to(few if few.shape[1] == 1 else np.concatenate([few, few], axis=1), (H, N, A))
     T, size = r.shape[0], S * A
     t, pair = np.divmod(np.repeat(np.arange(T * size), np.diff(r.pointer)), size)
     pairs = np.concatenate([t * 2 * size + pair + ended * size for ended in (0, 0, 1, 1)])
@@ -307,11 +324,12 @@ def checked(reward: np.ndarray | ArrivalReward, within: tuple[float, float] | No
 
 def _check_range(r: np.ndarray, within: tuple[float, float] | None) -> None:
     """Raises if a value is not finite or outside the range."""
-    low, high = (-np.inf, np.inf) if within is None else within
-    wrong = np.argwhere(~(np.isfinite(r) & (r >= low) & (r <= high)))
-    if len(wrong):
-        at = tuple(int(i) for i in wrong[0])
-        place = f"reward[{', '.join(map(str, at))}] is {r[at]:g}"
-        if not np.isfinite(r[at]):
-            raise ValueError(f"{place}: it has to be a finite number.")
-        raise ValueError(f"{place}, outside [{low:g}, {high:g}]: rescale it, or pass reward_range=(lowest, highest).")
+    r, (low, high) = core(r), (-np.inf, np.inf) if within is None else within
+    least, most = r.min(initial=high), r.max(initial=low)
+    if low <= least and most <= high and np.isfinite(r.min(initial=0.0)) and np.isfinite(r.max(initial=0.0)):
+        return
+    at = tuple(int(i) for i in np.argwhere(~(np.isfinite(r) & (r >= low) & (r <= high)))[0])
+    place = f"reward[{', '.join(map(str, at))}] is {r[at]:g}"
+    if not np.isfinite(r[at]):
+        raise ValueError(f"{place}: it has to be a finite number.")
+    raise ValueError(f"{place}, outside [{low:g}, {high:g}]: rescale it, or pass reward_range=(lowest, highest).")

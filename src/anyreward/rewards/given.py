@@ -20,6 +20,12 @@ class Given(NamedTuple):
 
     name: str
     reward: np.ndarray | ArrivalReward  # (H, n_outcomes, A), or on arrival
+    observed: bool = False  # whether it is only observed what is paid; `reward` then has the right shape and means nothing
+
+    @classmethod
+    def to_be_observed(cls, setting: Setting, reward_range: tuple[float, float]) -> Given:
+        """What an environment pays, if it does not say so beforehand."""
+        return cls(OWN, np.full((setting.horizon, setting.n_outcomes, setting.n_actions), reward_range[0]), True)
 
 
 def given_rewards(
@@ -28,6 +34,7 @@ def given_rewards(
     reward_range: tuple[float, float] = UNIT,
     numbering: Numbering | None = None,
     own: Reward = None,
+    observed: bool = False,
 ) -> tuple[Given, ...]:
     """The rewards of a list, for all outcomes of a setting. Raises an error that says which one is wrong.
 
@@ -42,6 +49,8 @@ def given_rewards(
         The names of states and actions, for expressions.
     own : optional
         What the reward `"own"` stands for; None if that is not known beforehand.
+    observed : bool, default False
+        Whether `"own"` is to be observed if it is not known beforehand.
     """
     if isinstance(rewards, str | np.ndarray) or not isinstance(rewards, Sequence):
         raise ValueError(f"rewards is {shown(rewards)}: it has to be a list of rewards.")
@@ -54,10 +63,13 @@ def given_rewards(
             found.append(given)
             continue
         if isinstance(given, str) and given == OWN:
+            if own is None and observed:
+                found.append(Given.to_be_observed(setting, reward_range))
+                continue
             if own is None:
                 raise ValueError(
-                    f"{name} is 'own', but what this environment pays is not known beforehand: give it in full, or explore for "
-                    "it alone with the algorithm 'bpi-ucrl'."
+                    f"{name} is 'own', but what this environment pays is not known beforehand, and can only be observed from the "
+                    "first episode on: give it in full, or explore anew."
                 )
             given, called = own, OWN
         else:

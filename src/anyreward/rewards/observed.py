@@ -57,8 +57,7 @@ class ObservedRewards:
     def add_episode(self, states: Sequence[int], actions: Sequence[int], rewards: Sequence[float]) -> None:
         """Records the rewards of an episode of n steps: n + 1 states, n actions and n finite numbers."""
         table, by_step, s = self._table, not self.pooled, states[0]
-        for h, a in enumerate(actions):
-            s_next, reward = states[h + 1], rewards[h]
+        for h, a, s_next, reward in zip(range(len(actions)), actions, states[1:], rewards, strict=True):
             key = (h if by_step else 0, s, a, s_next)
             entry = table.get(key)
             if entry is not None and entry[2] <= reward <= entry[3]:  # as nearly all are
@@ -68,7 +67,7 @@ class ObservedRewards:
                 self._add(*key, reward)
             s = s_next
         if self.paid_again is not None:
-            self.paid_again += sum(reward != 0.0 for reward in rewards) > 1
+            self.paid_again += len(rewards) - rewards.count(0.0) > 1
 
     def add(self, h: int, s: int, a: int, s_next: int, reward: float) -> None:
         """Records one observed reward, a finite number, of which it is not known to which episode it belongs."""

@@ -13,7 +13,7 @@ from .euler import euler
 from .even_dar import Elimination, even_dar, even_dar_stops
 from .fiechter import fiechter, fiechter_error_bound, fiechter_eta, fiechter_threshold
 from .from_regret import Instances, markov_episodes, regret_to_bpi, ucbvi_regret
-from .generative import generative_draws, generative_error
+from .generative import generative_error
 from .opt_qlearning import opt_qlearning
 from .rf_express import beta_express, rf_express, rf_express_error
 from .ucbvi import ucbvi
@@ -35,7 +35,6 @@ __all__ = [
     "fiechter_error_bound",
     "fiechter_eta",
     "fiechter_threshold",
-    "generative_draws",
     "generative_error",
     "horizon_of",
     "kl_largest",

@@ -1,0 +1,122 @@
+// The panel in which a reward is designed: its terms with weights, the brush, undo and redo, rewards that are kept by name.
+import { paintTerm } from "./reward.js";
+import { choice, h, labelled, put, said } from "./tools.js";
+
+const VALUES = [1, 0.5, 0, -0.5, -1];
+const KINDS = { paint: "painted", file: "from a file", own: "the environment's own" };
+
+export class TermsPanel {
+  constructor(app) {
+    this.app = app;
+    this.list = h("div", { class: "terms" });
+    this.error = h("p", { class: "error", role: "alert", id: "reward-error" });
+    this.brush = h("fieldset", { class: "brush" });
+    this.kept = h("div", {});
+    const add = h("select", { "aria-label": "add a term", onchange: () => { this.#add(add.value); add.value = ""; } },
+      h("option", { value: "" }, "Add a term …"), h("option", { value: "expression" }, "an expression"), h("option", { value: "paint" }, "another painting"),
+      h("option", { value: "file" }, "a file (CSV, JSON, NPY)"), app.picture.own ? h("option", { value: "own" }, "the environment's own reward") : null);
+    this.undo = h("button", { onclick: () => app.reward.undo(), title: "Ctrl+Z" }, "Undo");
+    this.redo = h("button", { onclick: () => app.reward.redo(), title: "Ctrl+Shift+Z" }, "Redo");
+    this.file = h("input", { type: "file", accept: ".csv,.json,.npy", hidden: true, onchange: () => this.#upload() });
+    const name = h("input", { type: "text", maxlength: 40, placeholder: "keep it as …", "aria-label": "name under which this reward is kept" });
+    const keep = () => { if (name.value.trim()) { app.reward.keep(name.value.trim()); name.value = ""; this.draw(); } };
+    name.addEventListener("keydown", (e) => { if (e.key === "Enter") keep(); });
+    this.node = h("section", { class: "card", "aria-labelledby": "reward-title" },
+      h("div", { class: "head" }, h("h2", { id: "reward-title" }, "Reward"), this.undo, this.redo), this.brush, this.list, this.error,
+      h("div", { class: "row" }, add, h("button", { onclick: () => app.reward.replace([paintTerm()]) }, "Clear")), this.file,
+      h("div", { class: "row" }, name, h("button", { onclick: keep }, "Keep")), this.kept);
+    this.draw();
+  }
+
+  #add(kind) {
+    const { reward } = this.app;
+    const untouched = reward.terms.length === 1 && reward.terms[0].kind === "paint" && !reward.terms[0].strokes.length;
+    const put = (term) => (untouched ? reward.replace([term]) : reward.add(term));
+    if (kind === "paint") reward.add(paintTerm());
+    else if (kind === "expression") put({ name: "formula", weight: 1, kind, text: this.app.example() });
+    else if (kind === "own") put({ name: "own", weight: 1, kind, range: this.app.picture.own === "observed" ? [0, 1] : null });
+    else if (kind === "file") this.file.click();
+  }
+
+  async #upload() {
+    const [file] = this.file.files;
+    if (!file) return;
+    const bytes = new Uint8Array(await file.arrayBuffer()), parts = [];
+    this.file.value = "";
+    for (let i = 0; i < bytes.length; i += 32768) parts.push(String.fromCharCode(...bytes.subarray(i, i + 32768)));
+    const found = await this.app.ask("upload", { name: file.name, content: btoa(parts.join("")) }, this.error);
+    if (found) this.app.reward.add({ name: file.name.replace(/\.[^.]*$/, "").slice(0, 40) || "file", weight: 1, kind: "file", file: found.file, shown: file.name });
+  }
+
+  say(text) {
+    put(this.error, text);
+    this.list.querySelectorAll("textarea").forEach((each) => each.setAttribute("aria-invalid", String(Boolean(text))));
+  }
+
+  // Draws what has changed. A control that is being used stays, so that it keeps the focus and the cursor.
+  draw() {
+    const { app } = this, { reward } = app;
+    this.undo.disabled = !reward.past.length;
+    this.redo.disabled = !reward.future.length;
+    this.#drawBrush();
+    const shape = JSON.stringify(reward.terms.map((term) => [term.kind, term.file])) + reward.active;
+    if (shape !== this.shape || !this.list.contains(document.activeElement)) {
+      this.shape = shape;
+      put(this.list, reward.terms.map((term, i) => this.#term(term, i)));
+    }
+    put(this.kept, reward.kept.length ? h("ul", { class: "kept", "aria-label": "rewards that were kept" }, reward.kept.map((each) => h("li", {},
+      h("button", { class: "link", onclick: () => reward.replace(each.terms) }, each.name),
+      h("button", { class: "plain", "aria-label": `compare with ${each.name}`, title: "Side by side", onclick: () => app.compareWith(each.terms, each.name) }, "⇄")))) : null);
+  }
+
+  #term(term, i) {
+    const { app } = this, { reward } = app, active = i === reward.active, alone = reward.terms.length === 1;
+    const number = h("input", { type: "number", step: "any", value: term.weight, "aria-label": `weight of ${term.name}` });
+    const slider = h("input", { type: "range", min: -2, max: 2, step: 0.05, value: term.weight, "aria-label": `weight of ${term.name}, slider` });
+    const weigh = (from, to) => from.addEventListener("input", () => { if (Number.isFinite(from.valueAsNumber)) { to.value = from.value; reward.set(i, { weight: from.valueAsNumber }, `weight ${i}`); } });
+    weigh(number, slider);
+    weigh(slider, number);
+    for (const each of [number, slider]) each.addEventListener("change", () => { reward.mark = null; });
+    const name = h("input", { type: "text", class: "quiet", maxlength: 40, value: term.name, "aria-label": `name of term ${i + 1}`,
+      onchange: (e) => { if (e.target.value.trim()) reward.set(i, { name: e.target.value.trim() }); else e.target.value = term.name; } });
+    return h("div", { class: active ? "term active" : "term" },
+      h("div", { class: "row" }, alone ? null : number, alone ? null : h("span", { "aria-hidden": "true" }, "×"), name, term.kind === "expression" ? null : h("span", { class: "soft" }, KINDS[term.kind]),
+        term.kind === "paint" && !active ? h("button", { onclick: () => { reward.active = i; reward.changed(); } }, "Paint here") : null,
+        alone && term.kind === "paint" ? null : h("button", { class: "plain", "aria-label": `remove ${term.name}`, onclick: () => reward.remove(i) }, "✕")),
+      alone ? null : slider, this.#content(term, i));
+  }
+
+  #content(term, i) {
+    const { app } = this, { reward } = app;
+    if (term.kind === "expression") {
+      return h("textarea", { rows: 2, spellcheck: "false", autocapitalize: "off", "aria-label": `expression of ${term.name}`, "aria-describedby": "reward-error",
+        value: term.text, oninput: (e) => reward.set(i, { text: e.target.value }, `text ${i}`), onchange: () => { reward.mark = null; } });
+    }
+    if (term.kind === "file") return h("p", { class: "soft" }, term.shown);
+    if (term.kind !== "own" || app.picture.own !== "observed") return null;
+    const end = (k, text) => labelled(text, h("input", { type: "number", step: "any", value: term.range[k], onchange: (e) => { const range = [...term.range]; range[k] = e.target.valueAsNumber; reward.set(i, { range }); } }));
+    const known = (key, value, text) => labelled(text, h("input", { type: "checkbox", checked: Boolean(term[key]), onchange: (e) => reward.set(i, { [key]: e.target.checked ? value : null }) }), { class: "check" });
+    return h("div", {}, h("p", { class: "soft" }, `Observed: from ${said(app.picture.paid[0])} to ${said(app.picture.paid[1])}. Say what you know of it.`),
+      h("div", { class: "row" }, end(0, "it pays at least"), end(1, "and at most")), known("rewards", "deterministic", "the same transition always pays the same"),
+      known("stationary_rewards", true, "it does not depend on the step"), known("paid_once", true, "at most one of an episode is not zero"));
+  }
+
+  #drawBrush() {
+    const { app } = this, { brush, picture } = app;
+    if (this.brush.contains(document.activeElement) && this.drawn && !["BUTTON"].includes(document.activeElement.tagName)) return;
+    const back = this.brush.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const value = h("input", { type: "number", step: "any", value: brush.value, "aria-label": "value of the brush", oninput: (e) => { if (Number.isFinite(e.target.valueAsNumber)) { brush.value = e.target.valueAsNumber; app.redraw(); } } });
+    const toggle = (key, text, pressed, onclick, title) => h("button", { "data-key": key, "aria-pressed": String(pressed), onclick: () => { onclick(); this.#drawBrush(); }, title }, text);
+    const steps = h("div", { class: "row", hidden: brush.steps === null }, [0, 1].map((k) => labelled(k ? "to" : "from step", h("input", { type: "number", min: 0, max: picture.horizon - 1, value: brush.steps?.[k] ?? 0,
+      onchange: (e) => { brush.steps[k] = Math.min(picture.horizon - 1, Math.max(0, Math.round(e.target.valueAsNumber) || 0)); brush.steps.sort((a, b) => a - b); } }))));
+    put(this.brush, h("legend", {}, "Brush"),
+      h("div", { class: "row values" }, VALUES.map((x) => h("button", { "data-key": `v${x}`, class: x > 0 ? "plus" : x < 0 ? "minus" : "", "aria-pressed": String(brush.value === x), "aria-label": x ? `brush value ${x}` : "erase", onclick: () => { brush.value = x; app.redraw(); this.#drawBrush(); } }, x ? (x > 0 ? `+${x}` : String(x)) : "Erase")), value),
+      h("div", { class: "row" }, choice("size of the brush", [[1, "one state"], [3, "3 wide"], [5, "5 wide"], [9, "9 wide"]], brush.size, (v) => { brush.size = Number(v); }),
+        toggle("fill", "Fill", brush.fill, () => { brush.fill = !brush.fill; }, "Fills what is connected and pays the same")),
+      h("details", { open: brush.actions !== null || brush.steps !== null }, h("summary", {}, "Some actions or steps only"), h("div", { class: "row" },
+        choice("actions that are painted", [["", "all actions"], ...picture.actions.map((text, a) => [a, `${picture.signs[a] ? `${picture.signs[a]} ` : ""}${text}`])], brush.actions?.[0] ?? "", (v) => { brush.actions = v === "" ? null : [Number(v)]; }),
+        choice("steps that are painted", [["", "all steps"], ["range", "some steps"]], brush.steps ? "range" : "", (v) => { brush.steps = v ? [app.step ?? 0, app.step ?? picture.horizon - 1] : null; document.activeElement.blur(); this.#drawBrush(); })), steps));
+    this.drawn = true;
+    if (back) this.brush.querySelector(`[data-key="${back}"]`)?.focus();
+  }
+}
