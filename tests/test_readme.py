@@ -49,7 +49,7 @@ def printed():
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_a_stored_result_says_how_when_and_where_it_was_measured(name):
     command, place = EVIDENCE[name].splitlines()[:2]
-    script = re.fullmatch(r"# python (benchmarks/\w+\.py)( --\w+)*", command)
+    script = re.fullmatch(r"# python (benchmarks/\w+\.py)( --\w+( \w+)?)*", command)
     assert script
     assert (ROOT / script[1]).exists()
     assert re.match(r"# \d{4}-\d{2}-\d{2}, .*cores", place)
@@ -101,3 +101,22 @@ def test_how_many_times_fewer():
     assert 'structure="own")              # 130 times fewer' in README
     assert flat // declared // 10 * 10 == 130
     assert f"{declared:,} episodes in place of" in (ROOT / "docs" / "structure.md").read_text()
+
+
+def test_the_speeds_are_those_of_the_benchmark():
+    speed = README[README.index("## How fast") :]
+    lines = {cells[0]: cells[1] for cells in rows(EVIDENCE["speed"], "│") if cells[0] and cells[1]}
+    measured = {name: int(number.replace(",", "")) for name, number in lines.items()}
+    for phrase, line in {
+        r'plays (\d+) million transitions a\nsecond with `replan="path"`': "rf-ucrl",
+        r"and (\d+) million with a full backward pass": "rf-ucrl, a pass after every episode",
+        r"simulation makes (\d+) million": "pure simulation, chain",
+    }.items():
+        assert int(re.search(phrase, speed)[1]) == measured[line] // 10**6
+    assert int(re.search(r"plain NumPy version (\d+) thousand", speed)[1]) == measured["plain NumPy rf-ucrl, chain"] // 1_000
+    assert 20 * 10**9 / measured["rf-ucrl, geometric passes"] < 0.5
+    assert "make a million transitions a second or more" in speed
+    assert min(measured[name] for name in ar.ALGORITHMS if name in measured) >= 10**6
+    costs = [float(cells[-1]) for cells in rows(EVIDENCE["overhead"], "│")]
+    assert "costs about 3 µs a step" in speed
+    assert {round(cost) for cost in costs} == {3}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyreward.words import confidence_level, down, interval, up
+from anyreward.words import confidence_level, console, down, interval, up
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -40,3 +40,9 @@ def test_intervals_open_outward():
 )
 def test_a_probability_is_never_rounded_up(delta, text):
     assert confidence_level(delta) == text
+
+
+def test_a_notebook_is_no_terminal(monkeypatch):
+    """Rich would display progress with widgets there, and warn if these are not installed."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert not console().is_jupyter

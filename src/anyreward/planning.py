@@ -201,6 +201,9 @@ def as_array(choice: Choice, S: int, A: int) -> np.ndarray:
 def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: int, discount: float = 1.0) -> Values:
     """The optimal values and an optimal policy of a model, computed exactly.
 
+        Q, V, policy = anyreward.backward_induction(mdp, reward, horizon=20)
+        V[0] @ mdp.initial                                      # the optimum from the start
+
     Parameters
     ----------
     model : TabularMDP or array_like
@@ -227,6 +230,8 @@ def evaluate_policy(
     model: ArrayLike | Transitions, policy: ArrayLike, reward: Reward, horizon: int, discount: float = 1.0
 ) -> Values:
     """The values of a given policy in a model, computed exactly.
+
+        anyreward.evaluate_policy(mdp, policy, reward, horizon=20).V[0] @ mdp.initial       # its value from the start
 
     Parameters
     ----------

@@ -170,6 +170,9 @@ class Atlas:
     ) -> Plan | ConstrainedPlan:
         """The optimal policy of the empirical model for a reward, with certified bounds.
 
+            plan = atlas.plan("state == 30")                        # an expression, an array, a function or a file
+            plan.lower, plan.value, plan.upper
+
         Parameters
         ----------
         reward : array_like, callable, mapping or str
@@ -414,6 +417,8 @@ class Atlas:
         paid_once: bool = False,
     ) -> Interval:
         """The value of any policy under any reward, with certified bounds.
+
+            lower, value, upper = atlas.evaluate(policy, "state == 30")
 
         Parameters
         ----------

@@ -81,6 +81,9 @@ def write(atlas: Atlas, path: Path, progress: dict[str, Any], state: dict[str, n
 def load(path: str | os.PathLike[str]) -> Atlas:
     """Reads an atlas that `Atlas.save` or a checkpoint wrote.
 
+        atlas.save("chain.atlas")
+        atlas = anyreward.load("chain.atlas")
+
     Nothing in the file is executed, and all of its contents are checked; a damaged or inconsistent file is refused with a
     `ValueError`.
 

@@ -35,6 +35,9 @@ class Bounds(NamedTuple):
 class Interval(Bounds):
     """The value of a policy, with certified bounds: a named tuple (lower, value, upper) that also knows when it holds.
 
+        lower, value, upper = interval = atlas.evaluate(policy, reward)
+        print(interval)                                         # with its probability, and all that it assumes
+
     Attributes
     ----------
     lower : float

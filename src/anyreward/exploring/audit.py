@@ -260,6 +260,8 @@ def audit(
 ) -> Audit:
     """Look at an environment before exploring it: plays random steps and reports what it found.
 
+        print(anyreward.audit("FrozenLake-v1", horizon=20, stationary=True))
+
     Parameters
     ----------
     env

@@ -81,6 +81,9 @@ def explore(
 
     The budget is `max_episodes`, `max_seconds`, or your patience: Ctrl-C returns the atlas so far.
 
+        atlas = anyreward.explore(env, horizon=20, epsilon=2.0)                        # until all plans are that good
+        atlas = anyreward.explore(env, horizon=20, max_seconds=60, stationary=True)    # as good as a minute makes it
+
     Parameters
     ----------
     env
@@ -354,6 +357,9 @@ def check_episodes(max_episodes: int | None, horizon: int) -> int:
 
 def identify(env: Any, reward: Reward, horizon: int, epsilon: float | None = None, delta: float = 0.1, **options: Any) -> Atlas:
     """Finds a policy that is epsilon-optimal for one reward, by BPI-UCRL: `atlas.policy` is the recommendation.
+
+        atlas = anyreward.identify(env, reward, horizon=20, epsilon=2.0)
+        atlas.policy                                            # (H, S) integers
 
     Far fewer episodes than for every reward. `options` are those of `explore` and of `BPIUCRL`; the certificate is about this
     reward and this policy only. The reward `"own"` is that of the model or what the environment pays, which is then observed on

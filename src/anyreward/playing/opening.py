@@ -29,6 +29,9 @@ class EnvironmentFailure(ValueError):
 class Gymnasium:
     """A Gymnasium environment, and how it becomes a process with numbered states. What you do not say is not assumed.
 
+        lake = anyreward.Gymnasium("FrozenLake-v1", terminal="state", initial_state=0)
+        atlas = anyreward.explore(lake, horizon=20, max_episodes=100)
+
     Parameters
     ----------
     env
