@@ -74,7 +74,8 @@ def world():
         "anyreward": anyreward, **{name: getattr(anyreward, name) for name in anyreward.__all__},
         "tau_bound": anyreward.theory.tau_bound, "env": env, "mdp": env, "P": env.dense(), "atlas": atlas, "other_atlas": atlas,
         "reward": reward, "plan": plan, "other": other, "policy": plan.policy, "observation": 15, "step": 0, "setting": setting,
-        "states": states, "actions": actions, "df": short, "log": log, "after": after, "parts": Dict({"wear": Discrete(3), "stock": Discrete(4)}),
+        "states": states, "actions": actions, "df": short, "log": log, "after": after,
+        "parts": Dict({"wear": Discrete(3), "stock": Discrete(4)}),
         "new_counts": anyreward.explore(env, horizon=20, max_episodes=100, stationary=True, seed=3).counts.with_structure(
             atlas.counts.setting.structure
         ),
