@@ -62,8 +62,9 @@ def test_everything_public_is_in_the_reference():
     text = "\n".join(path.read_text() for path in (DOCS / "reference").glob("*.md"))
     listed = set(re.findall(r"^\.\. auto(?:function|class|module):: ([\w.]+)$", text, re.M))
     short = {name.removeprefix("anyreward.") for name in listed}
-    tables = {"ALGORITHMS", "envs"}  # the algorithms' table is docs/algorithms.md; each model is listed by itself
+    tables = {"ALGORITHMS", "envs", "studio"}  # the algorithms' table is docs/algorithms.md; each model is listed by itself
     assert set(ar.__all__) - tables <= short
+    assert "studio.opening.studio" in short  # `anyreward.studio` is a package that can be called
     assert {f"envs.{name}" for name in ("double_chain", "grid_world", "garnet", "inventory")} <= short
 
 
