@@ -168,7 +168,8 @@ def replace_file(path: Path, content: bytes | bytearray | Iterable[bytes]) -> No
     try:
         with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, 0o600 if target.exists() else 0o666)) as file:
             _take_after(file.fileno(), target)
-            file.writelines([content] if isinstance(content, bytes | bytearray) else content)
+            for part in [content] if isinstance(content, bytes | bytearray) else content:
+                file.write(part)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

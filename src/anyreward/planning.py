@@ -105,6 +105,12 @@ class Values:
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.Q, self.V, self.policy))
 
+    def __getitem__(self, i: int) -> np.ndarray:
+        return getattr(self, ("Q", "V", "policy")[i])
+
+    def __len__(self) -> int:
+        return 3
+
     def each(self) -> Iterator[tuple[int, np.ndarray]]:
         """V step by step from the last: the step and the values of all states, which are overwritten by later ones."""
         found = self._room(2, 0)

@@ -319,8 +319,11 @@ def test_a_driver_that_is_killed_resumes_to_the_same_bytes(tmp_path):
 def test_ctrl_c_ends_with_a_whole_batch(tmp_path):
     file = tmp_path / "it.atlas"
 
+    told = []
+
     def interrupt(t, _):
-        if t == 24:
+        if t >= 24 and not told:
+            told.append(t)
             os.killpg(0, signal.SIGINT) if os.getpgrp() == os.getpid() else signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -456,7 +456,7 @@ def test_exploring_live(studio, serving):
     panel.get_by_role("button", name="Go on").click()
     page.wait_for_function(
         "before => [...document.querySelectorAll('details.fold p b')]"
-        ".some((b) => b.textContent !== before && /^[\\d,]+$/.test(b.textContent))",
+        ".some((b) => b.textContent !== before && /^[\\d,.]+( million)?$/.test(b.textContent))",
         arg=text,
     )
     assert panel.locator("figure.chart").count() == 3

@@ -250,6 +250,11 @@ class Explorer(ABC):
         plain = type(self).error_bound is Explorer.error_bound and type(self.bound) is TightBound
         return plain and self.setting.structure is None
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether its bound does not fall all at once. If transitions are deterministic, it does: with the last one that is seen."""
+        return self.steady and getattr(self.bound, "max_successors", None) != 1
+
     def is_far_from(self, goal: float) -> bool:
         """Whether `error_bound` is certain to be above `goal`, found out without computing it. False says nothing."""
         low, high = self.reward_range

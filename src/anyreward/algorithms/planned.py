@@ -51,7 +51,7 @@ class PlannedExplorer(Explorer):
 
     def _plan(self) -> None:
         self._planned_at, self._declared = self.episodes, self.counts.outdating_declarations
-        self._policy = self._planned(np.random.default_rng([self.seed, 17, self.episodes]))
+        self._policy = self._planned(np.random.default_rng([self.seed, 17, self.episodes])).astype(np.int64)
 
     def _planned(self, rng: np.random.Generator) -> np.ndarray:
         """The policy, (H, n_outcomes), from the counts."""

@@ -24,6 +24,7 @@ class Environment(Protocol):
 
     name: str
     batch: int | None  # episodes of a batch, whose policies are fixed before the first of them; None: there are no batches
+    is_compiled: bool  # episodes take so little time that looks at what was explored have to be rare in large models
     assumptions: tuple[str, ...]  # about how it is played, beside those of the setting
 
     @property

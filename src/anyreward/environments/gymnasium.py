@@ -74,6 +74,7 @@ class GymnasiumEnvironment:
     """
 
     batch: int | None = None
+    is_compiled = False
     assumptions: tuple[str, ...] = ()
 
     def __init__(

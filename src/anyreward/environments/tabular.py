@@ -69,6 +69,7 @@ class TabularEnvironment:
     """A `TabularMDP` as exploration sees it, simulated at compiled speed, or an episode at a time if it is to be recorded."""
 
     batch: int | None = None
+    is_compiled = True
     assumptions: tuple[str, ...] = ()
 
     def __init__(self, mdp: TabularMDP, setting: Setting, seed: int, record: bool) -> None:

@@ -152,7 +152,7 @@ class Run:
         begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
         self.looking = time.monotonic() - begin
         if self.waits and goal > 0:
-            steady = self.explorer.steady and not self.explorer.is_far_from(goal)
+            steady = self.explorer.is_steady and not self.explorer.is_far_from(goal)
             most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
         log.debug("epsilon %s after %d episodes", up(2 * bound), t)
@@ -190,12 +190,17 @@ class Run:
         if goal <= 0 or t < self.due:
             return False
         far = self.explorer.is_far_from(goal)
-        if far:
+        if far and self.explorer.is_steady:
             self.wait_until(t + self.apart(CHECK))
         return not far
 
     def apart(self, transitions: float) -> int:
-        """So many episodes that looks, or checks, of what was visited take a small part of the time; 0 if that is little."""
+        """So many episodes that looks, or checks, of what was visited take a small part of the time; 0 if that is little.
+
+        It is so little wherever episodes take as long as they do in Python.
+        """
+        if not self.environment.is_compiled:
+            return 0
         counts, setting = self.explorer.counts, self.explorer.setting
         pairs = counts.n_nodes * setting.n_actions * (setting.planes + 7)  # radii take as long as seven passes
         return int(transitions * max(0, pairs - FREE) / setting.horizon)
