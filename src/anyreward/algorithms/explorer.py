@@ -252,7 +252,7 @@ class Explorer(ABC):
 
     @property
     def is_steady(self) -> bool:
-        """Whether its bound does not fall all at once. If transitions are deterministic, it does: with the last one that is seen."""
+        """Whether its bound does not fall all at once, as it does for deterministic transitions when the last one is seen."""
         return self.steady and getattr(self.bound, "max_successors", None) != 1
 
     def is_far_from(self, goal: float) -> bool:
