@@ -35,6 +35,20 @@ def played(env, policy, episodes, setting=None, seed=0, numbering=None):
     return [np.concatenate(parts)[:episodes] for parts in zip(*batches, strict=True)]
 
 
+@pytest.mark.parametrize("vector", [False, True])
+@pytest.mark.parametrize("terminal", ["outcome", "end", "state"])
+def test_after_an_end_the_reward_is_that_of_the_action_that_the_policy_names(terminal, vector):
+    """So that the average of what episodes earn is the value of the policy, also for rewards that depend on the action."""
+    env = Tabular(P, ends=(3, 4))
+    setting = setting_of(env, terminal=terminal)
+    rng = np.random.default_rng(1)
+    policy = rng.integers(0, 3, (H, setting.n_states))
+    lanes = SyncVectorEnv([lambda: Tabular(P, ends=(3, 4))] * 3, autoreset_mode=AutoresetMode.NEXT_STEP) if vector else env
+    states, actions, _ = played(lanes, policy, 60, setting)
+    np.testing.assert_array_equal(actions, policy[np.arange(H), states[:, :H] % setting.n_states])
+    assert (states[:, 2] == states[:, H]).sum() > 20
+
+
 @pytest.mark.parametrize("terminal", ["outcome", "end", "state"])
 def test_episodes_are_those_of_the_process_that_is_explored(terminal):
     """The adapter of exploration, asked for the same episodes, gives the same states, actions and rewards."""

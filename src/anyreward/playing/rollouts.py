@@ -39,6 +39,7 @@ class Rollouts(NamedTuple):
     states : ndarray of int64, (B, H+1)
         As the process counts them; an episode that has terminated stays where it is.
     actions : ndarray of int64, (B, H)
+        After an episode has terminated, those that the policy names there: rewards may depend on them.
     paid : ndarray, (B, H)
         What the environment paid.
     """
@@ -119,17 +120,20 @@ def _played(setting: Setting, numbering: Numbering, choice: Choice, lanes: Singl
         for h in range(H):
             if not any(going):
                 states[:, h + 1 :] = states[:, h : h + 1]
+                for later in range(h, H):
+                    actions[:, later] = [kernels.planning.action_of(choice, later, int(s) % S, S, A) for s in states[:, h]]
                 break
+            taken = []
             for i in range(B):  # environments that have ended may play on by themselves: what they do is not looked at
                 s = int(states[i, h]) % S
-                actions[i, h] = legal_action(
-                    kernels.planning.action_of(choice, h, s, S, A), infos[i].get("action_mask"), numbers, s
-                )
-            steps = lanes.step([numbers.action(int(a)) for a in actions[:, h]], going)
+                named = kernels.planning.action_of(choice, h, s, S, A)
+                taken.append(legal_action(named, infos[i].get("action_mask"), numbers, s))
+                actions[i, h] = taken[i] if going[i] else named
+            steps = lanes.step([numbers.action(int(a)) for a in taken], going)
             infos = [info for *_, info in steps]
             for i, (observation, reward, terminated, truncated, _) in enumerate(steps):
                 if not going[i]:
-                    states[i, h + 1], actions[i, h] = states[i, h], 0
+                    states[i, h + 1] = states[i, h]
                     continue
                 if not isfinite(reward):
                     raise ValueError(f"{lanes.name} paid {reward} at step {h}: a reward has to be a finite number.")
