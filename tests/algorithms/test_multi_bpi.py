@@ -103,7 +103,7 @@ def test_resumed_is_the_same_to_the_last_bit(tmp_path, how):
     once, twice = explored("once.atlas", 200), explored("twice.atlas", 17, 101, 200)
     assert once == twice
     assert once.certificate == twice.certificate
-    with pytest.raises(ValueError, match="its rewards is not the same"):
+    with pytest.raises(ValueError, match="its rewards are not the same"):
         ar.explore(CHAIN, 6, max_episodes=300, checkpoint=tmp_path / "once.atlas", **{**how, "rewards": GOALS[:2]})
 
 

@@ -56,7 +56,7 @@ def test_the_checkpoint_of_another_exploration_is_refused_and_the_difference_nam
         path.unlink()
         ar.explore(**call)
     assert refused(
-        path, f"checkpoint of another exploration, its ({names}) is not the same", lambda: ar.explore(**{**call, **change})
+        path, f"checkpoint of another exploration, its ({names}) (is|are) not the same", lambda: ar.explore(**{**call, **change})
     )
 
 

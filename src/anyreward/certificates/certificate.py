@@ -16,7 +16,7 @@ from ..data.numbering import Numbering
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting
 from ..rewards.given import given_rewards
 from ..rewards.observed import PAID_ONCE
-from ..setting import MIN_PROBABILITY, Setting, positive, probability, whole_number
+from ..setting import MIN_PROBABILITY, Setting, positive, probability, shown, whole_number
 from ..words import assumed, confidence_level, exact, up
 from .bounds import BOUNDS, Bound, as_bound, bound_options, with_later_options
 from .calibrated import CalibratedBound, Design
@@ -394,6 +394,8 @@ def certify(
     and may depend on earlier ones, and if all episodes up to some time are counted. The time may depend on the data. Leaving out
     episodes because of what happened in them voids the certificate.
     """
+    if not isinstance(counts, Counts):
+        raise ValueError(f"counts is {shown(counts)}: it has to be the counts of a data set.")
     if structure is not None:
         counts = counts.with_structure(structure)
     if (

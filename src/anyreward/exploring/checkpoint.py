@@ -18,7 +18,7 @@ from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options, with_later_options
 from ..certificates.certificate import OBSERVED, fingerprint
 from ..rewards.given import is_list
-from ..setting import LATER_FIELDS
+from ..setting import LATER_FIELDS, shown
 from ..words import plain
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class Checkpoint:
         for name, value in self.call.items():
             if call.get(name) != value:
                 raise ValueError(
-                    f"{path} is the checkpoint of another exploration, its {name} is not the same: choose another name."
+                    f"{path} is the checkpoint of another exploration, {differing(name, call.get(name), value)}: choose another "
+                    "name."
                 )
         wrong = progress.get("wrong", {})
         if not isinstance(wrong, dict) or type(wrong.get("failures", 0)) is not int or wrong.get("failures", 0) < 0:
@@ -122,6 +123,15 @@ def absolute(path: Path) -> Path:
         return Path.cwd() / path
     except OSError as problem:
         raise ValueError(f"{path} cannot be written: there is no current folder, {reason(problem)}.") from None
+
+
+def differing(name: str, theirs: Any, mine: Any) -> str:
+    """In what the call of a checkpoint differs from this one; of options, the first one and its values."""
+    if isinstance(theirs, dict) and isinstance(mine, dict):
+        which = next((key for key in (*mine, *theirs) if theirs.get(key) != mine.get(key)), None)
+        if which is not None and name == "options":
+            return f"its {name} are not the same ({which} was {shown(theirs.get(which))} and is {shown(mine.get(which))})"
+    return f"its {name} {'are' if name.endswith('s') else 'is'} not the same"
 
 
 def call_of(

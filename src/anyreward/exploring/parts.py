@@ -74,6 +74,8 @@ def part_lines(observations: Codec, transitions: Sequence[Transition], n_actions
         return []
     named = isinstance(observations, Ravelled) and observations.keys is not None
     laws, pairs = sum(prod(sizes[j] for j in q) for q in parents) * n_actions, prod(sizes) * n_actions
+    if laws > pairs:  # nothing is gained
+        return []
     if all(q == (i,) for i, q in enumerate(parents)):
         says, written = "the next value of each depends on the values of the others", ""
     else:

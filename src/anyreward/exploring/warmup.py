@@ -24,11 +24,12 @@ from .._files import replace_file
 from ..algorithms import ALGORITHMS
 from ..algorithms.registry import make_explorer
 from ..atlas.format import load
+from ..atlas.policies import policy_lines
 from ..certificates.certificate import certify
 from ..data.counts import Counts
 from ..data.tabular import TabularMDP
 from ..envs import double_chain
-from ..planning import evaluate_policy
+from ..planning import evaluate_policy, induct
 from ..setting import Setting
 from ..structure import Structure
 from ..words import Countdown
@@ -142,6 +143,9 @@ def _planning(file: Path) -> None:
     again.explain(mdp.reward)
     again.export(file.with_suffix(".drn"))
     file.with_suffix(".drn").unlink()
+    values = induct(again.counts.model(), np.zeros((H, 5, 2)), H, 1.0)
+    list(values.each())  # a step at a time, as tables and files of large plans want it
+    list(policy_lines(again, values.choice))
     evaluate_policy(mdp, np.full((H, 5, 2), 0.5), mdp.reward, H)
     (load(file) | explore(mdp, H, max_episodes=40, progress=False)).verify(again.plan(mdp.reward), mdp, episodes=20)
 
