@@ -14,13 +14,13 @@ ALL = 10**5  # as many as there are
 # The number of tries by `make torture`, and in CI. The longest come first.
 ATTACKS: dict[str, tuple[Attack, int, int]] = {
     "kills": (kills.at_random, 60, 3),
-    "sealed": (forgeries.sealed, 27_000, 150),
-    "disks": (disks.every_write, ALL, 20),
+    "sealed": (forgeries.sealed, 27_000, 80),
+    "disks": (disks.every_write, ALL, 10),
     "environments": (environments.misbehaving, 300, 48),
     "calls": (kills.at_calls, ALL, 40),
-    "commands": (words.commands, 3_000, 200),
+    "commands": (words.commands, 3_000, 100),
     "damaged": (forgeries.damaged, 25_000, 200),
-    "sweeps": (words.sweeps, 4_000, 150),
+    "sweeps": (words.sweeps, 4_000, 100),
     "rewards": (words.rewards, 20_000, 500),
 }
 
