@@ -62,7 +62,8 @@ class Line(NamedTuple):
 
 def lines() -> list[Line]:
     """Every algorithm on the double chain with the paper's bounds; then what else is promised."""
-    slow = {"bpi-ucrl": 100_000}  # a convex problem for every pair after every episode
+    slow = {"bpi-ucrl": 100_000, "mdp-gape": 100_000}  # a convex problem for every pair after every episode
+    slow["psrl"] = 10_000  # a draw of the whole model, 38,440 gamma variates, before every episode
     paper = {"bounds": "paper"}
     asked: dict[str, dict[str, Any]] = {
         "rf-ucrl": {"pure": 6.0, "episodes": 2_000_000},

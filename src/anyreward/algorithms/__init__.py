@@ -8,13 +8,17 @@ name                class                     what it is
 `rf-ucrl`           `RFUCRL`                  the paper's reward-free algorithm (Kaufmann et al. 2021)
 `bpi-ucrl`          `BPIUCRL`                 the paper's algorithm for one reward: best-policy identification
 `multi-bpi`         `MultiBPI`                several rewards on shared counts: the widest interval next
+`mdp-gape`          `MDPGapE`                 the first action for one reward (Jonsson et al. 2020)
 `random`            `RandomPolicy`            uniform actions
 `ucb-zero`          `UCBZero`                 for rewards that come later, without a model (Zhang, Ma & Singla 2020)
-`rf-linear`         `RFLinear`                reward-free by least squares (Wang et al. 2020)
+`rf-linear`         `RFLinear`                reward-free by least squares, with features or without (Wang et al. 2020)
 `count`             `Count`                   a bonus of visits: its root, inverse or logarithm
+`log-coverage`      `LogCoverage`             even coverage of what can be reached (after Li et al. 2023)
 `ent-game`          `EntGame`                 visits of large entropy, and how large it can be (Tiapkin et al. 2023)
 `maxent`            `MaxEnt`                  visits of states of large entropy (Hazan et al. 2019)
 `info-gain`         `InfoGain`                expected information about the laws
+`progress`          `Progress`                what the last visit of a pair has taught (Schmidhuber 1991)
+`empowerment`       `Empowerment`             where actions decide what comes next (Mohamed & Rezende 2015)
 `coverage`          `Coverage`                so many samples of every pair (after Al-Marjani et al. 2023)
 `psrl`              `PSRL`                    posterior sampling (Strens 2000; Osband et al. 2013)
 `generative`        `Generative`              draws of every pair alike (Kearns & Singh 1998; Azar et al. 2012)
@@ -32,6 +36,7 @@ name                class                     what it is
 `mbie`              `MBIE`                    PAC-MDP, L1 balls (Strehl & Littman 2008)
 `r-max`             `RMax`                    PAC-MDP, what is unknown pays most (Brafman & Tennenholtz 2002)
 `delayed-q`         `DelayedQ`                PAC-MDP, without a model (Strehl et al. 2006)
+`ucfh`              `UCFH`                    PAC-MDP, an interval for each probability (Dann & Brunskill 2015)
 `ubev`              `UBEV`                    PAC-MDP for every epsilon at once (Dann et al. 2017)
 `e3`                `E3`                      reward-free, escapes from what is known (Kearns & Singh 2002)
 `regret-uniform`    `RegretUniform`           from regret to a policy: one of those played (Jin et al. 2018)
@@ -71,7 +76,9 @@ for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 # The order of tables and legends: by what the algorithms are for, the paper's and ours first.
-_GOALS = ("reward-free", "best policy", "several rewards", "regret", "PAC-MDP", "entropy", "generative", "baseline")
+_GOALS = (
+    "reward-free", "best policy", "first action", "several rewards", "regret", "PAC-MDP", "entropy", "generative", "baseline",
+)  # fmt: skip
 _FIRST = ("rf-trajectory", "rf-ucrl", "bpi-ucrl")
 
 

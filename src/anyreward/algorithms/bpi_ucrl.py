@@ -190,7 +190,7 @@ class BPIUCRL(IndexExplorer):
             most=self.bound.most_successors(setting),
             log_laws=log(laws / delta),
             reward_level=log(pairs / delta),
-            l1=False,
+            norm=kernels.ball.KL,
         )
 
     @property

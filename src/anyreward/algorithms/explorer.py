@@ -16,7 +16,7 @@ can be resumed, has a proof) is an attribute of its class, and `anyreward.testin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -71,6 +71,7 @@ class Explorer(ABC):
     supports_discount: ClassVar[bool] = True
     resumable: ClassVar[bool] = True  # `state` and `restore` take it up again to the last bit
     proved: ClassVar[bool] = False  # it has a guarantee of its own, `own_epsilon`, beside our certificate
+    certifies: ClassVar[str] = ""  # what that is about, if neither about every plan nor about its recommendation
     handles_masks: ClassVar[bool] = False  # that guarantee holds where actions may be illegal
     continues: ClassVar[bool] = False  # it can go on from counts that it did not collect itself (`go_on_from`)
     plays_episodes: ClassVar[bool] = True  # it walks through its environment; a generative model does not
@@ -119,8 +120,8 @@ class Explorer(ABC):
         return {}
 
     @classmethod
-    def for_setting(cls, setting: Setting) -> type[Explorer]:
-        """The class that `make_explorer` takes for a setting: this one, unless it has another form for what is declared there."""
+    def for_setting(cls, setting: Setting, options: Mapping[str, Any]) -> type[Explorer]:
+        """The class that `make_explorer` takes: this one, unless it has another form for the setting or for these options."""
         return cls
 
     @abstractmethod
@@ -273,9 +274,15 @@ class Explorer(ABC):
     def own_epsilon(self) -> float | None:
         """What the algorithm's own theorem guarantees now, with probability 1 - delta; None if it guarantees nothing.
 
-        For a reward-free algorithm: every plan is this good. For one with a reward: its recommendation is.
+        For a reward-free algorithm: every plan is this good. For one with a reward: its recommendation is. If the class says
+        what it `certifies`, it is about that and nothing else.
         """
         return None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What else it has to say of its result, kept beside its guarantee in `atlas.source["own"]`: plain numbers."""
+        return {}
 
     def mistake_bound(self, epsilon: float) -> float | None:
         """At most how many episodes are played with a policy that is more than epsilon worse than the best (PAC-MDP).

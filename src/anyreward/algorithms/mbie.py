@@ -45,7 +45,7 @@ class MBIE(PhasedUCRL):
     status = "certified"
     reference = "Strehl & Littman 2008"
     supports_discount = False
-    norm_l1 = True
+    norm = "l1"
 
     def __init__(
         self,

@@ -32,12 +32,13 @@ from .registry import register
 class QLearningIndex(NamedTuple):
     """Q, which is learnt forwards from every episode; how often a row was visited at a step is kept in the place of Q_lo.
 
-    Without a reward it is UCBZero's index (`ucb_zero`).
+    Without a reward it is UCBZero's index (`ucb_zero`), of which the least value at the start is kept.
     """
 
     scale: float
     iota: float
     sharp: bool
+    least: np.ndarray  # (2,) float64: the least value at a known start so far, and after how many episodes it was so
     times: float = 1.0  # the bonus is taken so many times
 
     def begin(self, problem: Any, table: Any, greedy: Any, indices: Any, rows: Any) -> None:
@@ -67,6 +68,13 @@ class QLearningIndex(NamedTuple):
             r = 0.0 if len(reward) == 0 else reward[min(h, len(reward) - 1), table.state[node], actions[h]]
             Q[plane, row] = (1.0 - alpha) * Q[plane, row] + alpha * (r + ahead + b)
             kernels.greedy.settle(Q, V, greedy.settled, A, plane, node)
+        if len(reward) == 0 and len(table.starts) > 0:
+            start = 0.0
+            for k in range(len(table.starts)):
+                node = table.node_of[0, table.starts[k]]
+                start += table.start_p[k] * (min(float(H), V[0, node]) if node != 0 else float(H))
+            if start < self.least[0]:
+                self.least[0], self.least[1] = start, float(table.used[kernels.table.EPISODES])
 
 
 @register("opt-qlearning")
@@ -101,4 +109,4 @@ class OptimisticQLearning(OptimisticExplorer, RewardedExplorer):
 
     def rule(self) -> QLearningIndex:
         iota = log(2 * self.setting.n_outcomes * self.setting.n_actions * self.transitions / self.delta)
-        return QLearningIndex(float(self.scale), iota, self.sharp)
+        return QLearningIndex(float(self.scale), iota, self.sharp, np.array([np.inf, 0.0]))

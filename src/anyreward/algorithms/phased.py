@@ -1,4 +1,4 @@
-"""UCRL in phases, on a finite horizon: what UCRL2 and KL-UCRL have in common.
+"""UCRL in phases, on a finite horizon: what UCRL2, KL-UCRL, MBIE and UCFH have in common.
 
 Over balls around the empirical laws, both bounds by backward induction, V = max_a Q:
 
@@ -46,7 +46,8 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
     goal = "regret"
     proved = True
     handles_masks = True
-    norm_l1: ClassVar[bool] = False  # the balls are those of the L1 norm, and not of KL
+    norm: ClassVar[str] = "kl"  # which kind of balls, of `kernels.ball.NORMS`
+    least = 1  # so many new visits of a pair are needed, at least, for a new phase
 
     def __init__(self, setting: Setting, reward: Reward = None, *, scale: float = 1.0, **options: Any) -> None:
         if options.get("transfer"):
@@ -63,13 +64,18 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
             n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
             threshold=kernels.radii.PAPER,  # of which nothing is used: the radii are those of `balls`
-            most=setting.n_outcomes,
+            most=self.most,
             log_laws=0.0,
             reward_level=0.0,
-            l1=self.norm_l1,
+            norm=kernels.ball.NORMS.index(self.norm),
         )
         self._values = ValueBounds(self.counts, constants, "known", self.reward)
         self._started = np.zeros(len(self.counts.table.n), np.int64)  # the count of every row when the phase began
+
+    @property
+    def most(self) -> int:
+        """How many outcomes a pair can have, at most."""
+        return self.setting.n_outcomes
 
     @abstractmethod
     def balls(self) -> Any:
@@ -83,8 +89,9 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
         self._fit()
         values, A = self._values, self.setting.n_actions
         return kernels.phases.PhasedLearner(
-            values.bound_arrays, values.prior, A, values.rewards, values.constants, self._balls, self._started, values.gaps
-        )
+            values.bound_arrays, values.prior, A, values.rewards, values.constants, self._balls, self._started, values.gaps,
+            self.least,
+        )  # fmt: skip
 
     def _fit(self) -> None:
         """Enlarges the arrays to the capacity of the table of counts."""

@@ -7,7 +7,8 @@ Guarantee: none for a given model. If the model itself was drawn from the prior,
 in the original.
 
 The prior matters: with 1 for each outcome, as in some implementations, 31 states are far too many. Each draw is dense, S times
-S A H (S A if stationary) numbers: this is for small models, and far slower than the algorithms with an index."""
+S A H (S A if stationary) numbers: this is for small models, and far slower than the algorithms with an index. On the double
+chain with H = 20 they are 38,440 gamma variates an episode. At 20 ns each they alone leave 26,000 transitions a second."""
 
 from __future__ import annotations
 

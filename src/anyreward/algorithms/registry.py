@@ -102,7 +102,7 @@ def make_explorer(
     options = dict(options or {})
     if "bounds" in options:
         algorithm, options["bounds"] = for_bounds(algorithm, options["bounds"])
-    kind = explorer_class(algorithm).for_setting(setting)
+    kind = explorer_class(algorithm).for_setting(setting, options)
     observed = isinstance(own_reward, str) and own_reward == OBSERVED
     if kind.needs_reward and isinstance(options.get("reward"), str) and options["reward"] == OWN:
         del options["reward"]

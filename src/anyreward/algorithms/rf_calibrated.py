@@ -17,6 +17,7 @@ Guarantee: that of the certificate. All designs are functions of what was scoute
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -81,7 +82,7 @@ class RFCalibrated(Explorer):
         return {"epsilon": epsilon}
 
     @classmethod
-    def for_setting(cls, setting: Setting) -> type[Explorer]:
+    def for_setting(cls, setting: Setting, options: Mapping[str, Any]) -> type[Explorer]:
         """The form of this algorithm for laws that pairs share, if the setting declares any (`rf_calibrated_laws`)."""
         from .rf_calibrated_laws import RFCalibratedLaws
 

@@ -19,7 +19,7 @@ Guarantee: that of the certificate, which is a function of the counts and does n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from .greedy import GreedyExplorer
 from .registry import register
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..kernels.rf import Rule
     from ..setting import Setting
     from .explorer import Explorer
@@ -67,7 +69,7 @@ class RFTrajectory(GreedyExplorer):
         return 2 * self.bound_of(self.bound if isinstance(self.bound, TightBound) else TightBound())
 
     @classmethod
-    def for_setting(cls, setting: Setting) -> type[Explorer]:
+    def for_setting(cls, setting: Setting, options: Mapping[str, Any]) -> type[Explorer]:
         """The form of this algorithm for laws that pairs share, if the setting declares any (`rf_laws`)."""
         from .rf_laws import RFLaws
 

@@ -41,7 +41,7 @@ class UCRL2(PhasedUCRL):
     guarantee = "its recommendation loses at most V_up - V_lo; regret ~ D S sqrt(A T) in the original"
     status = "certified"
     reference = "Jaksch et al. 2010"
-    norm_l1 = True
+    norm = "l1"
 
     def balls(self) -> L1Balls:
         return L1Balls(float(self.scale), 14.0 * self.setting.n_outcomes, log(2 * self.setting.n_actions / self.delta), 1.0, inf)

@@ -8,7 +8,7 @@ For a pair with n visits at step h (from 0), with m = H - h the steps that are l
     ITERATED    r + min(m-1, p_hat V + (m-1) b),  b = sqrt((2 llnp(n) + L)/n)  r + m-1              UBEV
     LINEAR      min(m, n/(n+1) p_hat V + (m-1) b),  b = (1+1/H)(sqrt(beta(n)/2) + 1) / sqrt(n+1)    RF-linear
     ROOT        min(m g(0), g(n) + p_hat V),  g = 1/sqrt(n)                    m g(0)               count
-    INVERSE     the same with g = 1/n                                          m g(0)               count
+    INVERSE     the same with g = 1/(n + more)                                 m g(0)               count, log-coverage
     LOG         the same with g = log(T / (n + more))                          m g(0)               count, EntGame
 
 V = max_a Q at the next step, llnp(n) = log log max(n, e), and b is multiplied by `scale`. Each algorithm says in its own file
@@ -36,7 +36,7 @@ class VisitIndex(NamedTuple):
     H: float
     scale: float = 1.0
     level: float = 0.0  # L; for LINEAR that of beta
-    more: float = 0.0  # of LOG; for LINEAR the number of outcomes less one, of beta
+    more: float = 0.0  # of INVERSE and LOG; for LINEAR the number of outcomes less one, of beta
     known_from: float = 0.0
     peak: float = 1.0  # g(0), or 1: what a step is worth at most
 
@@ -54,7 +54,7 @@ class VisitIndex(NamedTuple):
         elif self.kind == ROOT:
             b = 1.0 / sqrt(n)
         elif self.kind == INVERSE:
-            b = 1.0 / n
+            b = 1.0 / (n + self.more)
         else:
             b = LOG_T - log(n + self.more)
         return b, share

@@ -198,12 +198,20 @@ def explore(
     if as_json:
         say_json({**certificate_facts(atlas), "out": str(out)})
     elif not quiet:
-        say(str(atlas.certificate), f"saved in {out}")
+        say(str(atlas.certificate), *own_lines(atlas.source["own"]), f"saved in {out}")
     missing = shortfall(atlas, epsilon, stop)
     if missing:
         if not quiet:
             typer.echo(missing, err=True)
         raise typer.Exit(NOT_MET)
+
+
+def own_lines(own: dict[str, Any]) -> list[str]:
+    """What an algorithm's own guarantee says, in a line, if it is about something else than plans or a recommended policy."""
+    if "about" not in own or own["epsilon"] is None:
+        return []
+    action = f", {own['first_action']}" if "first_action" in own else ""
+    return [f"the algorithm's own guarantee: epsilon {up(own['epsilon'])} for its {own['about']}{action} alone"]
 
 
 def needs_reward(algorithm: str) -> bool:

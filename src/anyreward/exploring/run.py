@@ -274,4 +274,5 @@ class Run:
         explorer, epsilon = self.explorer, self.explorer.guaranteed()
         met = epsilon is not None and self.epsilon is not None and epsilon <= self.epsilon
         about = "heuristic, no guarantee" if explorer.heuristic else explorer.guarantee
-        return {"epsilon": epsilon, "met": met, "guarantee": about}
+        what = {"about": explorer.certifies} if explorer.certifies else {}
+        return {"epsilon": epsilon, "met": met, "guarantee": about, **what, **explorer.facts}

@@ -8,14 +8,15 @@
 `loop`       play an episode, learn from it, go on: the compiled form of `ask` and `tell`
 `rf`         an error index: one path, one full backward pass
 `radii`      confidence radii of a distribution: KL thresholds, total variation radii
-`ball`       the largest and smallest expectation over a KL ball
+`ball`       the largest and smallest expectation over a ball of KL, of L1, or a box
 `planning`   backward induction, a step of a model at a time
 `robust`     planning over KL balls
-`bpi`        upper and lower values of one reward on visited nodes, over KL or L1 balls
+`bpi`        upper and lower values of one reward on visited nodes, over balls
+`first`      the same, with a rule for the first action alone
 `several`    the same for several rewards, of which the one with the widest interval is played
 `optimism`   an optimistic index with the formulas of an algorithm: a full backward pass after every episode
 `escape`     the probability of meeting a state whose actions were tried too rarely
-`phases`     upper and lower values that are recomputed when a count has doubled
+`phases`     upper and lower values that are recomputed when a count has grown enough
 `trajectory` the trajectory certificate: a backward pass, and the search over multipliers
 `calibrated` the calibrated certificate: laws of deviances, simulated worst errors, mass outside the sets
 `shared`     where to explore if pairs share laws
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         calibrated,
         compiled,
         escape,
+        first,
         greedy,
         loop,
         optimism,
@@ -65,8 +67,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "ball", "bpi", "calibrated", "compiled", "escape", "greedy", "loop", "optimism", "phases",
-    "planning", "quotas", "radii", "rf", "robust", "several", "shared", "simulate", "table", "trajectory",
+    "ball", "bpi", "calibrated", "compiled", "escape", "first", "greedy", "loop", "optimism",
+    "phases", "planning", "quotas", "radii", "rf", "robust", "several", "shared", "simulate", "table", "trajectory",
 ]  # fmt: skip
 
 

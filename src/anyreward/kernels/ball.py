@@ -1,4 +1,4 @@
-"""The largest and the smallest expectation over a KL ball, exactly and on the safe side.
+"""The largest and the smallest expectation over a ball, exactly and on the safe side: for KL, for L1, and for boxes.
 
 Let q be an empirical distribution on the observed successors, f the values of the successors, c >= 0 the radius of the ball, and
 f* the largest value that p may put mass on, observed or not. With g = f* - f >= 0 on the observed successors, Lagrangian duality
@@ -20,6 +20,8 @@ from .compiled import inlined, loop
 
 ROUNDING = 1e-13  # the gap is reduced by this relative amount, so that rounding cannot move it to the unsafe side ...
 ROUNDING_EACH = 4e-16  # ... and by this much more for each successor in the sum
+NORMS = ("kl", "l1", "box")  # what a ball is: of KL, of the L1 norm, or an interval for each probability
+KL, L1, BOX = range(3)
 MIN_U = 1e-250  # below this, 1/u could overflow, and F(u) is negligible
 
 
@@ -120,3 +122,51 @@ def gap_l1(seen, begin, size, n, g, d):
         leaving -= mass
         g[worst] = -1.0
     return max(0.0, total)
+
+
+@inlined
+def between(p, n, level):
+    """The interval for the probability of one outcome with the share p of n draws, given n kl(p, true) <= level on both sides.
+
+    It is UCFH's (`algorithms/ucfh.py`): by Hoeffding, by Bernstein with the variance p(1-p), and by how far the standard
+    deviation can be from that of p.
+    """
+    if level <= 0.0:
+        return p, p
+    if n <= 1.0:
+        return 0.0, 1.0
+    s, c = sqrt(p * (1.0 - p)), sqrt(2.0 * level / (n - 1.0))
+    d = min(sqrt(level / (2.0 * n)), s * sqrt(2.0 * level / n) + 7.0 * level / (3.0 * (n - 1.0)))
+    low, high = max(0.0, p - d), min(1.0, p + d)
+    if s > c:
+        half = sqrt(max(0.0, 0.25 - (s - c) * (s - c)))
+        low, high = max(low, 0.5 - half), min(high, 0.5 + half)
+    return low, high
+
+
+@loop
+def gap_box(seen, begin, size, n, g, level, unseen):
+    """The smallest sum_k p_k g_k over distributions p in a box, where g >= 0: start from the lower ends, fill the best.
+
+    So many `unseen` outcomes may have g = 0. If no distribution is in the box, what is left is given to g = 0. The array g is
+    overwritten.
+    """
+    total, mass = 0.0, 0.0
+    for k in range(size):
+        low, _ = between(seen[begin + k] / n, n, level)
+        total += low * g[k]
+        mass += low
+    if mass >= 1.0:  # above 1 no distribution is in the box
+        return total / mass
+    left = 1.0 - mass - unseen * between(0.0, n, level)[1]
+    while left > 0.0:
+        best = 0
+        for k in range(1, size):
+            best = k if g[k] < g[best] else best
+        if g[best] == inf:
+            break
+        low, high = between(seen[begin + best] / n, n, level)
+        total += min(left, high - low) * g[best]
+        left -= min(left, high - low)
+        g[best] = inf
+    return total

@@ -2,7 +2,7 @@
 
     Q_up_h(s,a) = r_up + gamma max { p.V_up_{h+1} : KL(p_hat, p) <= c },    Q_lo_h(s,a) = r_lo + gamma min { p.V_lo_{h+1} : ... }
 
-and V = max_a Q for both. The balls may also be L1 balls.
+and V = max_a Q for both. The balls may also be those of the L1 norm, or boxes.
 
 A distribution in the ball may put mass on successors that were never observed, so the largest V_up and the smallest V_lo over
 *all* states of a step matter. The values of states without data depend on their rewards alone, and only the extreme ones are
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .ball import gap, gap_l1
+from .ball import BOX, L1, gap, gap_box, gap_l1
 from .compiled import allocates, inlined, loop
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
 from .table import is_illegal, is_known, is_unsure, row_of
@@ -66,7 +66,7 @@ class Constants(NamedTuple):
     most: int  # the largest possible number of successors of a pair
     log_laws: float  # log(laws / delta): delta is shared among that many distributions
     reward_level: float  # log(laws / delta) for the means of random rewards
-    l1: bool  # whether the balls are L1 balls instead of KL balls
+    norm: int  # which kind of balls, of `ball`
 
 
 @loop
@@ -127,8 +127,8 @@ def extreme_reward_without_data(rewards, node_of, table_known, A, layer, h, side
 
 
 @inlined
-def ball_value(n, first, size, target, seen, row, radius, most, V, extreme, sign, u, g, l1):
-    """The extreme expectation of V over the KL or L1 ball of a row, and the u at which the search ended.
+def ball_value(n, first, size, target, seen, row, radius, most, V, extreme, sign, u, g, norm):
+    """The extreme expectation of V over the ball of a row, and the u at which the search ended.
 
     `extreme` is the extreme of V over all states, seen or not. `sign` is 1 for the largest expectation, -1 for the smallest.
     """
@@ -139,8 +139,11 @@ def ball_value(n, first, size, target, seen, row, radius, most, V, extreme, sign
             extreme = sign * max(sign * extreme, sign * V[target[begin + k]])
     for k in range(wide):
         g[k] = sign * (extreme - V[target[begin + k]])
-    if l1:
+    if norm == L1:
         return extreme - sign * gap_l1(seen, begin, wide, float(n[row]), g, radius), u
+    if norm == BOX:
+        unseen = float(most - min(most, wide))
+        return extreme - sign * gap_box(seen, begin, wide, float(n[row]), g, radius, unseen), u
     shift, u = gap(seen, begin, wide, float(n[row]), g, radius, u)
     return extreme - sign * shift, u
 
@@ -160,7 +163,8 @@ def sweep(table, bound_arrays, rewards, constants, g):
     node_of, state, following, head = table.node_of, table.state, table.following, table.head
     n, first, size, target, seen, known = table.n, table.first, table.size, table.target, table.seen, table.known
     Q, V, settled, Q_lo, V_lo, u, extremes, radius, dirty, moved = bound_arrays
-    gamma, H, A, most, l1 = constants.discount, constants.horizon, constants.n_actions, np.uint64(constants.most), constants.l1
+    gamma, H, A, norm = constants.discount, constants.horizon, constants.n_actions, constants.norm
+    most = np.uint64(constants.most)
     extremes_moved = False
     for h in range(H - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
@@ -192,11 +196,11 @@ def sweep(table, bound_arrays, rewards, constants, g):
                     elif size[row] > 0 and h < H - 1:
                         up, u[0, plane, row] = ball_value(
                             n, first, size, target, seen, row, radius[row], most, V[plane_next], extreme_up, 1.0,
-                            u[0, plane, row], g, l1,
+                            u[0, plane, row], g, norm,
                         )  # fmt: skip
                         lo, u[1, plane, row] = ball_value(
                             n, first, size, target, seen, row, radius[row], most, V_lo[plane_next], extreme_lo, -1.0,
-                            u[1, plane, row], g, l1,
+                            u[1, plane, row], g, norm,
                         )  # fmt: skip
                     Q[plane, row] = min(rewards.ceiling[h], reward_bounds(rewards, known, A, h, s, a, row, 0) + gamma * up)
                     Q_lo[plane, row] = max(rewards.floor[h], reward_bounds(rewards, known, A, h, s, a, row, 1) + gamma * lo)
@@ -241,10 +245,10 @@ def start_values(table, bound_arrays, rewards, constants, g):
         return up, lo
     if table.n[0] == 0:
         return extremes[0, 0], extremes[1, 0]
-    S, c, l1, row = np.uint64(constants.n_states), bound_arrays.radius[0], constants.l1, np.uint64(0)
+    S, c, norm, row = np.uint64(constants.n_states), bound_arrays.radius[0], constants.norm, np.uint64(0)
     n, first, size, target, seen = table.n, table.first, table.size, table.target, table.seen
-    up, _ = ball_value(n, first, size, target, seen, row, c, S, V, extremes[0, 0], 1.0, 0.0, g, l1)
-    lo, _ = ball_value(n, first, size, target, seen, row, c, S, V_lo, extremes[1, 0], -1.0, 0.0, g, l1)
+    up, _ = ball_value(n, first, size, target, seen, row, c, S, V, extremes[0, 0], 1.0, 0.0, g, norm)
+    lo, _ = ball_value(n, first, size, target, seen, row, c, S, V_lo, extremes[1, 0], -1.0, 0.0, g, norm)
     return up, lo
 
 

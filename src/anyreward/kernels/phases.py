@@ -1,4 +1,4 @@
-"""UCRL in phases: both bounds are computed when a phase begins, and the policy is kept until a count has doubled.
+"""UCRL in phases: both bounds are computed when a phase begins, and the policy is kept until a count has grown enough.
 
 The radii of the balls belong to the algorithm: a named tuple of constants with a method radius(n, log_t), in its own file.
 """
@@ -42,11 +42,11 @@ def replan(table, bound_arrays, rewards, constants, balls, started, g):
 
 
 @loop
-def doubled(n, started, nodes, actions, A):
-    """Whether an episode has doubled the count of a row since the phase began, or visited a row for the first time."""
+def has_grown(n, started, nodes, actions, A, least):
+    """Whether the count of a row of an episode has doubled since the phase began, and grown by `least` visits."""
     for h in range(len(actions)):
         row = row_of(nodes[h], A, actions[h])
-        if n[row] >= 2 * max(1, started[row]) or started[row] == 0:
+        if n[row] - started[row] >= max(least, started[row]):
             return True
     return False
 
@@ -62,7 +62,8 @@ class PhasedLearner(NamedTuple):
     balls: Any  # the algorithm's named tuple with the method radius(n, log_t)
     started: np.ndarray  # (N * A,) int64: the count of every row when the phase began
     g: np.ndarray  # (S,) float64: scratch space for the search in a ball
+    least: int  # so many new visits of a row are needed, at least, for a new phase
 
     def take_in(self, table, nodes, actions, payments, met):
-        if doubled(table.n, self.started, nodes, actions, self.n_actions):
+        if has_grown(table.n, self.started, nodes, actions, self.n_actions, self.least):
             begin_phase(table, self.index, self.rewards, self.constants, self.balls, self.started, self.g)
