@@ -24,6 +24,7 @@ FALSE_ALARM = 1e-7  # of each statistical test here
 def indices(explorer):
     """Q_lo and Q_up of the explorer, (H, S, A), nan where a state has no data."""
     H, S, A = explorer.setting.horizon, explorer.setting.n_states, explorer.setting.n_actions
+    explorer.interval  # noqa: B018  the lower values are computed when somebody asks
     node_of, bound_arrays = explorer.counts.table.node_of, explorer._values.bound_arrays
     Q_lo, Q_up = np.full((2, H, S, A), np.nan)
     for h, s in np.ndindex(H, S):
@@ -162,6 +163,26 @@ def test_one_by_one_or_in_a_batch():
     np.testing.assert_allclose(single.interval, batch.interval, rtol=0, atol=1e-11)
     for one, other in zip(indices(single), indices(batch), strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-11)
+
+
+@hypothesis_settings(max_examples=40)
+@given(data(max_episodes=30), BOUNDS, seeds, st.integers(2, 9))
+def test_lower_values_do_not_depend_on_when_somebody_asked_for_them(problem, bounds, seed, parts):
+    """To the bit: they are computed from the counts alone. And those that are followed for the stop are very nearly the same."""
+    setting, states, actions = problem
+    reward = random_reward("SA", setting, seed)
+    asked, left_alone, followed = (ar.BPIUCRL(setting, reward, bounds=bounds, seed=seed) for _ in range(3))
+    for part in zip(np.array_split(states, parts), np.array_split(actions, parts), strict=True):
+        for explorer in (asked, left_alone, followed):
+            explorer.tell(*part)
+        asked.interval  # noqa: B018
+        followed._values.follow_below()
+        np.testing.assert_array_equal(asked.ask(), left_alone.ask())  # the lower values decide nothing
+    near = followed._values.at_the_start()
+    assert asked.interval == left_alone.interval == followed.interval
+    np.testing.assert_allclose(near, followed._values.at_the_start(), rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(indices(asked), indices(left_alone))
+    np.testing.assert_array_equal(asked.recommendation, left_alone.recommendation)
 
 
 def test_upper_values_stay_up_in_a_large_problem():

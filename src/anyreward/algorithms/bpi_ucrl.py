@@ -11,6 +11,9 @@ Sampling         play argmax_a Q_up_h(s,a).
 Stopping         before the first episode at which V_up_1(s_1) - V_lo_1(s_1) <= epsilon.
 Recommendation   argmax_a Q_lo_h(s,a).
 
+So the lower values are followed after every episode only if there is an epsilon to stop at. What is reported of them is computed
+from the counts alone, when somebody asks.
+
 Guarantee: on the event that all laws lie in their balls, of probability at least 1 - delta, at every time V_lo <= value of the
 recommendation <= V* <= V_up at the start. (Robust dynamic programming over independent balls: V_lo is the smallest value of the
 recommended policy over all models in the balls, and V_up the largest optimal value.)
@@ -25,7 +28,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil, log, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -42,6 +45,8 @@ from ..words import exact
 from .explorer import IndexExplorer, Policies, Request
 from .registry import register
 from .value_bounds import REWARDS, ValueBounds
+
+ROUNDING = 1e-9  # much more than two computations of an interval differ by, relative to the largest value
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -80,6 +85,7 @@ class BPIUCRL(IndexExplorer):
     continues = True
     handles_masks = True
     per_call = 1_000
+    plays_by_both: ClassVar[bool] = False  # whether what is played depends on the lower values too, which are then followed always
 
     def __init__(
         self,
@@ -117,6 +123,7 @@ class BPIUCRL(IndexExplorer):
             raise ValueError("paid_once is for rewards that are observed: this reward is known. Leave it out.")
         self._on_arrival = isinstance(self.reward, ArrivalReward)
         self._everywhere = self._on_arrival or setting.structure is not None
+        self._follows_both = self.plays_by_both  # or what is played next may stop by the interval
         if self._everywhere and rewards != "known":
             what = "a reward on arrival" if self._on_arrival else "with a structure, the reward"
             raise ValueError(f"{what} has to be known: rewards='known' is the only choice with it.")
@@ -201,7 +208,7 @@ class BPIUCRL(IndexExplorer):
         self._values.fit()
         values, A = self._values, self.setting.n_actions
         return kernels.bpi.BoundsLearner(
-            values.bound_arrays, values.prior, A, values.rewards, values.constants, self._pay, values.gaps
+            values.bound_arrays, values.prior, A, values.rewards, values.constants, self._pay, values.gaps, self._follows_both
         )
 
     def _catch_up(self) -> None:
@@ -229,8 +236,16 @@ class BPIUCRL(IndexExplorer):
             raise ValueError("paid_once is for rewards that are observed, and a known model says what it pays: leave it out.")
         if self._everywhere:
             return Policies(self.ask()[None])
+        self._follows_both = goal >= 0 or self.plays_by_both
+        return super().ask_many(episodes, self._width_at(goal))
+
+    def _width_at(self, goal: float) -> float:
+        """V_up - V_lo, on the scale of [0, 1], above which `error_bound` is above `goal`.
+
+        There is room for what searches that start elsewhere leave open: `error_bound` itself decides.
+        """
         low, high = self.reward_range
-        return super().ask_many(episodes, 2 * goal / (high - low) - self._slack)
+        return 2 * goal / (high - low) - self._slack + ROUNDING * float(self.setting.sigma[-1])
 
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         if isinstance(request, Policies):
@@ -249,15 +264,25 @@ class BPIUCRL(IndexExplorer):
     def _bring_up_to_date(self) -> None:
         """Lets both bounds be those of the present counts."""
         self._catch_up()
-        if self._everywhere and self._planned != self.counts.revision:
+        if self.plays_by_both:
+            self._values.follow_below()
+        elif not self._everywhere:
+            self._values.compute_below()
+        elif self._planned != self.counts.revision:
             self._plan_everywhere(to_play=False)
 
     def reached(self, goal: float) -> bool:
-        stale = self._everywhere and self._planned != self.counts.revision  # it is looked at when it is planned again
-        return not stale and self.error_bound <= goal
+        if goal < 0:
+            return False
+        if self._everywhere:  # it is looked at when it is planned again
+            return self._planned == self.counts.revision and self.error_bound <= goal
+        self._catch_up()
+        self._values.follow_below()
+        upper, lower = self._values.at_the_start()
+        return upper - lower <= self._width_at(goal) and self.error_bound <= goal
 
     def state(self) -> dict[str, np.ndarray]:
-        self._catch_up()
+        self._bring_up_to_date()
         state = super().state()
         if self._everywhere:
             return {**state, "upper": self._to_play, "scheduled_at": np.array([self._scheduled_at])}

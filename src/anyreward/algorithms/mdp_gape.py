@@ -44,6 +44,7 @@ class MDPGapE(BPIUCRL):
     guarantee = "its first action epsilon-optimal at the stop; nothing about later ones"
     reference = "Jonsson et al. 2020"
     certifies = "first action"
+    plays_by_both = True
 
     def __init__(self, setting: Setting, reward: Reward = None, **options: Any) -> None:
         super().__init__(setting, reward, **options)

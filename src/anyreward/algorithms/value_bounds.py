@@ -5,7 +5,8 @@
 
 On the event that all laws lie in their balls, V_lo <= value of argmax_a Q_lo <= V* <= V_up at the start. (Robust dynamic
 programming over independent balls: V_lo is the smallest value of that policy over all models in the balls, and V_up the largest
-optimal value.) BPI-UCRL brings them up to date after every episode, UCRL2 and KL-UCRL when a phase begins.
+optimal value.) UCRL2 and KL-UCRL bring them up to date when a phase begins. BPI-UCRL plays by V_up, which it brings up to date
+after every episode; V_lo is needed for the stop and the recommendation alone, and computed when somebody asks.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class ValueBounds:
             ceiling=np.full(H, inf) if limits is None else limits[1],
         )
         self.gaps = np.zeros(setting.n_outcomes)  # room for the search in a ball
+        self._anew: tuple[int, int] | None = None  # the revision of the counts for which V_lo was computed anew
         self.sweep()
 
     @property
@@ -120,7 +122,18 @@ class ValueBounds:
 
     def sweep(self) -> None:
         """A full backward pass, with the radii as they are."""
+        self._anew = None
         kernels.bpi.sweep(self.counts.table, self.bound_arrays, self.rewards, self.constants, self.gaps)
+
+    def follow_below(self) -> None:
+        """Brings V_lo up to date from where it was followed to, up to what the searches leave open: 1e-12 of it or so."""
+        kernels.bpi.sweep_side(self.counts.table, self.bound_arrays, self.rewards, self.constants, self.gaps, 1)
+
+    def compute_below(self) -> None:
+        """Computes V_lo from the counts alone, so that it is the same to the bit however often it was asked for before."""
+        if self._anew != self.counts.revision:
+            self._anew = self.counts.revision
+            kernels.bpi.sweep_anew(self.counts.table, self.bound_arrays, self.rewards, self.constants, self.gaps)
 
     def outdated_by_declarations(self) -> bool:
         """Whether something was declared of states and actions since this was asked: what is illegal, and what is known."""
@@ -148,7 +161,7 @@ class ValueBounds:
 
     def restore(self, counts: Counts, state: dict[str, np.ndarray]) -> None:
         """Takes up bounds that `state` gave; raises ValueError if they do not fit these counts."""
-        self.counts, self.outdating_declarations = counts, counts.outdating_declarations
+        self.counts, self.outdating_declarations, self._anew = counts, counts.outdating_declarations, None
         self.fit()
         N, A, bound_arrays = counts.n_nodes, counts.setting.n_actions, self.bound_arrays
         for array in (*bound_arrays, self.rewards.total, self.rewards.lo):  # whatever was there before

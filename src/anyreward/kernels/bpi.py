@@ -18,9 +18,10 @@ import numpy as np
 from .ball import BOX, L1, gap, gap_box, gap_l1
 from .compiled import allocates, inlined, loop
 from .radii import SIZE, SUPPORT, kl_interval, kl_radius
-from .table import is_illegal, is_known, is_unsure, row_of
+from .table import NODES, is_illegal, is_known, is_unsure, row_of
 
 KNOWN, FIXED, RANDOM = 0, 1, 2  # kinds of rewards: known beforehand; observed and deterministic; observed and random
+SETTLED, LATER = 1, 2  # of what is new, when both sides have taken it in; and when only the lower side is still to do so
 
 
 class ValueBoundArrays(NamedTuple):
@@ -28,14 +29,14 @@ class ValueBoundArrays(NamedTuple):
 
     Q: np.ndarray  # (P, N * A) float64: Q_up
     V: np.ndarray  # (P, N) float64: V_up
-    settled: np.ndarray  # (P, N) uint8: 0 for a node that is new since the last pass
+    settled: np.ndarray  # (P, N) uint8: 0 for a node that is new since the last pass, LATER for the lower side alone
     Q_lo: np.ndarray  # (P, N * A) float64
     V_lo: np.ndarray  # (P, N) float64
     u: np.ndarray  # (2, P, N * A) float64: where the searches over the balls ended, to start from next time
     extremes: np.ndarray  # (2, H + 1) float64: the largest V_up and the smallest V_lo over all states of a step
     radius: np.ndarray  # (N * A,) float64: the radius of the ball of a row
-    dirty: np.ndarray  # (P, N * A) uint8: 1 for rows with new data since the last pass
-    moved: np.ndarray  # (P, N) uint8: 1 for nodes whose V_up or V_lo changed in the last pass
+    dirty: np.ndarray  # (P, N * A) uint8: 1 for rows with new data since the last pass, LATER for the lower side alone
+    moved: np.ndarray  # (P, N) uint8: 1 for nodes whose value changed in the last pass, of whichever side
 
 
 class Rewards(NamedTuple):
@@ -98,7 +99,7 @@ def reward_without_data(reward, table_known, A, s, side):
 def extreme_reward_without_data(rewards, node_of, table_known, A, layer, h, side):
     """The largest (side 0) or smallest (side 1) `reward_without_data` over the states of a layer without data.
 
-    It is nan if there are none. Without marks, `reward_without_data` is max_a r, by which the states are sorted. With marks it
+    There is such a state. Without marks, `reward_without_data` is max_a r, by which the states are sorted. With marks it
     may be as small as min_a r, or smaller than max_a r if actions are illegal. States are examined in the order of these
     bounds until no other can be more extreme.
     """
@@ -149,72 +150,93 @@ def ball_value(n, first, size, target, seen, row, radius, most, V, extreme, sign
 
 
 @inlined
-def is_stale(first, size, target, moved, plane, row):
-    """Whether the value of a successor of this row has changed in the last pass."""
-    stale = False
-    for e in range(first[row], first[row] + size[row]):
-        stale |= moved[plane, target[e]] != 0
-    return stale
+def is_stale(first, size, target, moved, row):
+    """Whether the value of a successor of this row has changed in this pass; `moved` is that of the next step."""
+    stale, begin = np.uint8(0), np.uint64(first[row])
+    for e in range(begin, begin + np.uint64(size[row])):
+        stale |= moved[target[e]]
+    return stale != 0
+
+
+@loop
+def sweep_side(table, bound_arrays, rewards, constants, g, side):
+    """A full backward pass of the upper (side 0) or the lower (side 1) index.
+
+    A row is recomputed if it has new data, or a value it depends on has changed, since the last pass of this side. The upper
+    side comes first: what it has taken in, it leaves as LATER for the lower one.
+    """
+    node_of, state, following, head = table.node_of, table.state, table.following, table.head
+    n, first, size, target, seen, known = table.n, table.first, table.size, table.target, table.seen, table.known
+    Q, V, settled, Q_lo, V_lo, all_u, all_extremes, radius, dirty, moved = bound_arrays
+    if side == 1:
+        Q, V = Q_lo, V_lo
+    u, extremes, sign = all_u[side], all_extremes[side], 1.0 - 2.0 * side  # of the lower side, the negatives are maximised
+    limits = rewards.ceiling if side == 0 else rewards.floor
+    left = np.uint8(LATER) if side == 0 else np.uint8(0)
+    taken_in = left if side == 0 else np.uint8(SETTLED)
+    gamma, H, A, norm, most = constants.discount, constants.horizon, constants.n_actions, constants.norm, np.uint64(constants.most)
+    extreme_moved = False
+    for h in range(H - 1, -1, -1):
+        plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
+        Q_h, V_h, u_h, dirty_h, settled_h, moved_h = Q[plane], V[plane], u[plane], dirty[plane], settled[plane], moved[plane]
+        ahead_of, moved_ahead = V[plane_next], moved[plane_next]
+        extreme, limit = extremes[h + 1], limits[h]
+        furthest, count, node = -np.inf, 0, np.uint64(head[layer])
+        while node != 0:
+            s, new = state[node], settled_h[node] == 0 or (side == 1 and settled_h[node] == LATER)
+            top, row = -np.inf, row_of(node, A, 0)
+            for a in range(A):
+                if is_illegal(known, A, s, a):
+                    Q_h[row] = -np.inf
+                elif (
+                    new or extreme_moved or (dirty_h[row] != 0 and dirty_h[row] != left)
+                    or is_stale(first, size, target, moved_ahead, row) or is_known(known, A, s, a)
+                ):  # fmt: skip
+                    ahead = extreme
+                    if size[row] == 0 and is_known(known, A, s, a):
+                        # Absorbing: the visit that created this node stayed here, so the next step has a node of s too.
+                        ahead = ahead_of[node_of[min(h + 1, len(head) - 1), s]]
+                    elif size[row] > 0 and h < H - 1:
+                        ahead, u_h[row] = ball_value(
+                            n, first, size, target, seen, row, radius[row], most, ahead_of, extreme, sign, u_h[row], g, norm
+                        )
+                    value = reward_bounds(rewards, known, A, h, s, a, row, side) + gamma * ahead
+                    Q_h[row] = limit if sign * value > sign * limit else value
+                    if dirty_h[row] != 0:
+                        dirty_h[row] = left
+                top = max(top, Q_h[row])
+                row += np.uint64(1)
+            moved_h[node] = new or top != V_h[node]
+            V_h[node] = top
+            if new:
+                settled_h[node] = taken_in
+            furthest, count, node = max(furthest, sign * top), count + 1, np.uint64(following[node])
+        if count < node_of.shape[1]:
+            without = extreme_reward_without_data(rewards, node_of, known, A, layer, h, side) + gamma * extreme
+            furthest = max(furthest, min(sign * limit, sign * without))
+        furthest *= sign
+        extreme_moved = extremes[h] != furthest
+        extremes[h] = furthest
 
 
 @loop
 def sweep(table, bound_arrays, rewards, constants, g):
-    """A full backward pass of both indices. A row is recomputed if it has new data or a value it depends on has changed."""
-    node_of, state, following, head = table.node_of, table.state, table.following, table.head
-    n, first, size, target, seen, known = table.n, table.first, table.size, table.target, table.seen, table.known
-    Q, V, settled, Q_lo, V_lo, u, extremes, radius, dirty, moved = bound_arrays
-    gamma, H, A, norm = constants.discount, constants.horizon, constants.n_actions, constants.norm
-    most = np.uint64(constants.most)
-    extremes_moved = False
-    for h in range(H - 1, -1, -1):
-        plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)
-        extreme_up, extreme_lo = extremes[0, h + 1], extremes[1, h + 1]
-        highest = extreme_reward_without_data(rewards, node_of, known, A, layer, h, 0) + gamma * extreme_up
-        lowest = extreme_reward_without_data(rewards, node_of, known, A, layer, h, 1) + gamma * extreme_lo
-        if highest > rewards.ceiling[h]:  # both are nan if every state has data
-            highest = rewards.ceiling[h]
-        if lowest < rewards.floor[h]:
-            lowest = rewards.floor[h]
-        node = head[layer]
-        while node != 0:
-            s, new = state[node], settled[plane, node] == 0
-            top, top_lo = -np.inf, -np.inf
-            for a in range(A):
-                row = row_of(node, A, a)
-                if is_illegal(known, A, s, a):
-                    Q[plane, row] = Q_lo[plane, row] = -np.inf
-                elif (
-                    new or extremes_moved or dirty[plane, row] or is_stale(first, size, target, moved, plane_next, row)
-                    or is_known(known, A, s, a)
-                ):  # fmt: skip
-                    dirty[plane, row] = 0
-                    up, lo = extreme_up, extreme_lo
-                    if size[row] == 0 and is_known(known, A, s, a):
-                        # Absorbing: the visit that created this node stayed here, so the next step has a node of s too.
-                        stay = node_of[min(h + 1, len(head) - 1), s]
-                        up, lo = V[plane_next, stay], V_lo[plane_next, stay]
-                    elif size[row] > 0 and h < H - 1:
-                        up, u[0, plane, row] = ball_value(
-                            n, first, size, target, seen, row, radius[row], most, V[plane_next], extreme_up, 1.0,
-                            u[0, plane, row], g, norm,
-                        )  # fmt: skip
-                        lo, u[1, plane, row] = ball_value(
-                            n, first, size, target, seen, row, radius[row], most, V_lo[plane_next], extreme_lo, -1.0,
-                            u[1, plane, row], g, norm,
-                        )  # fmt: skip
-                    Q[plane, row] = min(rewards.ceiling[h], reward_bounds(rewards, known, A, h, s, a, row, 0) + gamma * up)
-                    Q_lo[plane, row] = max(rewards.floor[h], reward_bounds(rewards, known, A, h, s, a, row, 1) + gamma * lo)
-                top = max(top, Q[plane, row])
-                top_lo = max(top_lo, Q_lo[plane, row])
-            moved[plane, node] = new or top != V[plane, node] or top_lo != V_lo[plane, node]
-            V[plane, node], V_lo[plane, node], settled[plane, node] = top, top_lo, 1
-            if not top <= highest:
-                highest = top
-            if not top_lo >= lowest:
-                lowest = top_lo
-            node = following[node]
-        extremes_moved = extremes[0, h] != highest or extremes[1, h] != lowest
-        extremes[0, h], extremes[1, h] = highest, lowest
+    """A full backward pass of both indices."""
+    sweep_side(table, bound_arrays, rewards, constants, g, 0)
+    sweep_side(table, bound_arrays, rewards, constants, g, 1)
+
+
+@loop
+def sweep_anew(table, bound_arrays, rewards, constants, g):
+    """The lower index from the counts alone: no search starts from where an earlier one ended, and every row is computed."""
+    settled, u = bound_arrays.settled, bound_arrays.u[1]
+    for plane in range(len(settled)):
+        for node in range(table.used[NODES]):
+            if settled[plane, node] == SETTLED:
+                settled[plane, node] = LATER
+        for row in range(table.used[NODES] * constants.n_actions):
+            u[plane, row] = 0.0
+    sweep_side(table, bound_arrays, rewards, constants, g, 1)
 
 
 @inlined
@@ -314,7 +336,10 @@ def contradiction(table, up, A, states, actions, payments):
 
 
 class BoundsLearner(NamedTuple):
-    """Upper and lower values of one reward, updated after every episode: a learner for `loop`."""
+    """The upper values of one reward, which decide what is played, updated after every episode: a learner for `loop`.
+
+    The lower values decide when it stops, and are followed only if there is a goal.
+    """
 
     index: ValueBoundArrays
     prior: np.ndarray  # (H', S, A) float64: the reward if it is known, otherwise empty
@@ -323,12 +348,15 @@ class BoundsLearner(NamedTuple):
     constants: Constants
     pays: np.ndarray  # (H', S, A) float64: the rewards of a known model; if random, their means, and it pays 0 or 1
     g: np.ndarray  # (S,) float64: scratch space for the search in a ball
+    stops: bool  # whether there is a goal
 
     def take_in(self, table, nodes, actions, payments, met):
         take_in(table, self.index, self.rewards, self.constants, nodes, actions, payments)
 
     def plan(self, table):
-        sweep(table, self.index, self.rewards, self.constants, self.g)
+        sweep_side(table, self.index, self.rewards, self.constants, self.g, 0)
+        if self.stops:
+            sweep_side(table, self.index, self.rewards, self.constants, self.g, 1)
 
     def pay(self, table, nodes, actions, rng, payments):
         if self.rewards.kind != KNOWN:
@@ -337,5 +365,7 @@ class BoundsLearner(NamedTuple):
                 payments[h] = mean if self.rewards.kind == FIXED else 1.0 if rng.random() < mean else 0.0
 
     def bound(self, table):
+        if not self.stops:
+            return np.inf
         up, lo = start_values(table, self.index, self.rewards, self.constants, self.g)
         return up - lo
