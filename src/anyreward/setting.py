@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -73,7 +73,7 @@ class Setting:
     assumed : tuple of str, default ()
         Further assumptions, one sentence each, such as how observations were turned into state numbers. They are printed with
         every certificate.
-    initial : sequence of float (S,), or of pairs (state, probability), default ()
+    initial : sequence of float (S,), or of pairs (state, probability), or a mapping of these, default ()
         The distribution of the initial state, if it is known: it is then not estimated, and has no share of delta. Data that
         contradict it are refused. It is kept as pairs, without the states of probability 0. A distribution that is certain of
         one state becomes `initial_state`.
@@ -191,7 +191,7 @@ class Setting:
 
     def _checked_initial(self) -> tuple[tuple[int, float], ...]:
         """`initial` as pairs of positive probability, by state, that sum to one. Raises if it is not a distribution."""
-        entries = as_list(self.initial, "initial")
+        entries = as_list(self.initial.items() if isinstance(self.initial, Mapping) else self.initial, "initial")
         if not entries:
             return ()
         if not any(isinstance(entry, tuple | list | np.ndarray) for entry in entries):

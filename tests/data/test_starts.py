@@ -18,6 +18,12 @@ LAW = (0.6, 0.3, 0.0, 0.1)
 SETTING = ar.Setting(n_states=4, n_actions=1, horizon=1, initial=LAW)
 
 
+def test_a_distribution_can_be_a_mapping():
+    """Of two states its keys look like two probabilities."""
+    sizes = {"n_states": 2, "n_actions": 1, "horizon": 1}
+    assert ar.Setting(**sizes, initial={0: 0.5, 1: 0.5}) == ar.Setting(**sizes, initial=(0.5, 0.5))
+
+
 def counts_of(starts, setting=SETTING):
     """Counts of episodes of one step that start in these states."""
     starts = np.asarray(starts)

@@ -151,7 +151,7 @@ class Rows:
         targets, seen = table.state[table.target[edges]].astype(np.int64), table.seen[edges]
         order = np.argsort(targets)
         targets, seen = targets[order], seen[order]
-        blank = size == 0 or table.n[row] == 0
+        blank = size == 0 or (table.n[row] == 0 and not (declared and self.empirical))  # a structure's model has a row
         everywhere = np.arange(outcomes)
         if blank:
             if self.empirical:

@@ -22,10 +22,11 @@ def total_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
 class EmpiricalModel:
     """The model that counts estimate: p_hat(s'|s,a) = n(s,a,s') / n(s,a) at each step, for `planning.backward_induction`.
 
-    If a structure is declared, each pair has the product of the empirical distributions of its laws instead (`data.shared`).
     State-action pairs without data have a uniform distribution, as in the paper, and so has an initial state that was never
-    observed. A distribution of the initial state that the setting gives is that of the model. Absorbing states stay where they
-    are. With `terminal="outcome"` the states of the model are all outcomes, terminations included.
+    observed. If a structure is declared, each pair has the product of the empirical distributions of its laws instead, and a law
+    without data is uniform over its outcomes (`data.shared`): the model has no successor that the structure excludes. A
+    distribution of the initial state that the setting gives is that of the model. Absorbing states stay where they are. With
+    `terminal="outcome"` the states of the model are all outcomes, terminations included.
 
     Attributes
     ----------
@@ -49,6 +50,8 @@ class EmpiricalModel:
         self.places = kernels.planning.Places(begin, state[order], table.known.copy(), counts.stays().astype(np.int32))
         row = (self.nodes.astype(np.int64)[:, None] * A + np.arange(A)).reshape(-1)
         seen = table.n[row] > 0 if setting.structure is None else counts.shared.known_pairs[row - A]
+        if setting.structure is not None:  # which gives a pair without data its successors, too
+            table = table._replace(n=np.minimum(table.size, 1).astype(np.int64))
         first, target, p = kernels.table.transitions_of(table, A, self.nodes)
         self.rows = kernels.planning.Rows(first, target, p, seen)
         self.initial = np.zeros(self.n_states)

@@ -2,8 +2,9 @@
 
 `counts.shared` is a `Shared`. It has the counts of each law, from all pairs that reveal its draws, and a table in which every
 pair has the estimates of its laws, whether or not the pair itself was visited: p_hat(s'|s,a) is the probability of all
-combinations of outcomes that lead to s', where each draw has the empirical distribution of its law. Certificates, robust
-intervals and plans work on that table as they work on the table of counts (`docs/theory.md`, 15).
+combinations of outcomes that lead to s', where each draw has the empirical distribution of its law. As long as a law has no
+data, that is uniform over its outcomes. Certificates, robust intervals and plans work on that table as they work on the table
+of counts (`docs/theory.md`, 15).
 """
 
 from __future__ import annotations
@@ -93,9 +94,10 @@ class Shared:
 
     @cached_property
     def estimated_outcomes(self) -> np.ndarray:
-        """The empirical probability of each outcome of each law, (outcomes,); 0 for laws without data."""
-        many = np.diff(self.tables.offset)
-        p = self.seen / np.maximum(np.repeat(self.n, many), 1.0)
+        """The empirical probability of each outcome of each law, (outcomes,); uniform for laws without data."""
+        K = np.diff(self.tables.offset)
+        n = np.repeat(self.n, K)
+        p = np.where(n > 0, self.seen / np.maximum(n, 1.0), np.repeat(1.0 / K, K))
         for g, law in self.known_laws.items():
             p[self.tables.offset[g] : self.tables.offset[g + 1]] = law
         return p
@@ -139,8 +141,9 @@ class Shared:
     def table(self) -> Table:
         """A table like that of counts in which every pair has the estimates of its laws, as if from one observation.
 
-        Node 1 + layer * S + s is state s. Edges that were never observed have weight 0: their successor is possible. If the
-        structure is refuted, no pair has any data.
+        Node 1 + layer * S + s is state s. Edges that were never observed have weight 0: their successor is possible. A pair with
+        a law of which there are no data has n = 0, and its edges have the weights of the empirical model all the same. If the
+        structure is refuted, no pair has any edges.
         """
         setting, own, laws, t = self.counts.setting, self.counts.table, self.laws, self.tables
         S, A, E = laws.n_states, laws.n_actions, len(t.edge_target)
