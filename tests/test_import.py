@@ -67,7 +67,7 @@ def test_names_that_are_promised():
 
 
 ROOMS = (
-    "setting shared_laws structure words _files _checks executors", "outline plots pages", "kernels", "data rewards",
+    "setting shared_laws structure words _files _checks executors cancellation", "outline plots pages", "kernels", "data rewards",
     "planning envs", "playing", "certificates theory", "atlas", "algorithms", "environments", "exploring", "studio",
     "testing experiments", "cli __main__",
 )  # fmt: skip

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from . import kernels
+from .cancellation import blocks
 from .data.tabular import TabularMDP, checked_policy
 from .rewards.forms import ArrivalReward, Reward, as_reward, core, own_copy
 from .setting import whole_number
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .kernels.planning import Choice, Found, Pay, Places, Rows, Task
 
 MANY = 2**16  # rows from which on a step is worth a second thread
+BLOCK = 2**24  # sums over transitions after which it is time to ask whether a pass is still wanted: some 20 ms
 
 
 class Transitions(Protocol):
@@ -114,7 +116,7 @@ class Values:
     def each(self) -> Iterator[tuple[int, np.ndarray]]:
         """V step by step from the last: the step and the values of all states, which are overwritten by later ones."""
         found = self._room(2, 0)
-        for h in range(len(self._task.low) - 1, -1, -1):
+        for h, _ in blocks(len(self._task.low) - 1, 0, 1):
             self._step(h, found, None)
             yield h, found.V[h % 2] + self._beyond[h]
 
@@ -126,14 +128,15 @@ class Values:
 
     def _pass(self, V: int = 2, Q: int = 0) -> Found:
         """All steps; that many rows of V and Q are kept."""
-        model, found = self._model, self._room(V, Q)
+        model, found, last = self._model, self._room(V, Q), len(self._task.low) - 1
         workers, most = kernels.processors(), int(np.diff(model.places.begin).max())
         if self._mixed is None and (workers == 1 or most * model.n_actions < MANY):
             task, given = self._task, nothing_chosen(self._given)
-            kernels.planning.induct(model.places, model.rows, task, given, found, np.empty(model.n_actions))
+            for steps in blocks(last, 0, block(model, BLOCK)):
+                kernels.planning.induct(model.places, model.rows, task, given, found, np.empty(model.n_actions), *steps)
             return found
         with ThreadPoolExecutor(workers) as pool:
-            for h in range(len(self._task.low) - 1, -1, -1):
+            for h, _ in blocks(last, 0, 1):
                 self._step(h, found, pool)
         return found
 
@@ -175,6 +178,11 @@ def room(places: Places, S: int, A: int, H: int, V: int = 2, Q: int = 0) -> Foun
         np.zeros(S, np.int64),
         np.empty(S),
     )
+
+
+def block(model: Transitions, size: int) -> int:
+    """How many steps have about `size` transitions and states."""
+    return size // (model.n_states + len(model.rows.target) // (len(model.places.begin) - 1) + 1)
 
 
 def chosen_in(places: Places, pay: Pay, found: Found, low: np.ndarray, high: np.ndarray) -> Choice:

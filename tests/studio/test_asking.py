@@ -73,7 +73,7 @@ def test_no_text_of_the_page_is_ever_opened(grid, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=r"\.$"):
             wanted({"terms": [term]}, grid, uploads)
     with pytest.raises(ValueError, match=r"\.$"):
-        asking.states_of({"text": str(secret)}, grid)
+        asking.states_of({"text": str(secret)}, grid, print)
     with pytest.raises(ValueError, match="cannot be read"):
         uploads.add(str(secret), str(secret))
 
@@ -107,12 +107,12 @@ def test_what_is_no_reward_is_one_sentence(grid, term, said):
 
 def test_expressions_have_a_cost_limit(grid, monkeypatch):
     monkeypatch.setattr(asking, "MAX_CELLS", 8 * 30 * 4)
-    asking.expression("state == 3", grid)
+    asking.expression("state == 3", grid, print)
     with pytest.raises(ValueError, match="too many parts"):
-        asking.expression("next == 3", grid)
+        asking.expression("next == 3", grid, print)
     monkeypatch.setattr(asking, "MAX_WORK", 10 * 8 * 30 * 4)
     with pytest.raises(ValueError, match="too many parts"):
-        asking.expression("state == 3 + 0 + 0", grid)
+        asking.expression("state == 3 + 0 + 0", grid, print)
 
 
 def test_old_uploads_are_forgotten_and_large_ones_refused(grid):

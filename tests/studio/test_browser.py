@@ -68,7 +68,7 @@ class Studio:
 
     def place(self, state):
         return self.page.evaluate(
-            "s => { const { scene } = document.querySelector('.ars').app, b = scene.canvas.getBoundingClientRect(),"
+            "s => { const { scene } = document.querySelector('.ars').app.stage, b = scene.canvas.getBoundingClientRect(),"
             " [x, y] = scene.layout.place(s, 0), z = scene.zoom;"
             " return [b.x + scene.x + (x + 0.5) * z, b.y + scene.y + (y + 0.5) * z * scene.squash]; }", state)  # fmt: skip
 
@@ -165,7 +165,7 @@ def test_some_actions_and_steps_alone(studio, grid):
     page.get_by_label("steps that are painted").select_option("")
     page.mouse.click(
         *page.evaluate(
-            "() => { const { scene } = document.querySelector('.ars').app, b = scene.canvas.getBoundingClientRect(); "
+            "() => { const { scene } = document.querySelector('.ars').app.stage, b = scene.canvas.getBoundingClientRect(); "
             "return [b.x + scene.x + 20.5 * scene.zoom, b.y + scene.y + 7.5 * scene.zoom * scene.squash]; }"
         )
     )
@@ -184,7 +184,7 @@ def test_expressions_are_checked_while_they_are_typed(studio, grid):
     page.get_by_role("alert").get_by_text("not allowed").wait_for()
     text.fill("(state == 29) - 0.2 * (action == 0)")
     studio.settled()
-    page.wait_for_function("() => document.querySelector('#reward-error').textContent === ''")
+    page.wait_for_function("() => !document.querySelector('.terms .error')")
     r = np.zeros((8, 30, 4))
     r[:, 29] += 1
     r[:, :, 0] -= 0.2
@@ -245,7 +245,7 @@ def test_two_rewards_side_by_side(studio, grid):
         assert f"{found.value:.4g}" in table
     assert page.locator("canvas").count() == 2
     assert page.locator("canvas").nth(1).is_visible()
-    assert page.evaluate("() => document.querySelector('.ars').app.differ.any.some((x) => x)")
+    assert page.evaluate("() => document.querySelector('.ars').app.cells.differ.any.some((x) => x)")
 
 
 def test_goals_limits_and_trade_offs(studio, grid):
@@ -302,7 +302,7 @@ def test_every_view_shows_the_same_and_an_episode_is_played(studio, grid):
     page.get_by_text("This episode earned").wait_for()
     page.mouse.move(*studio.place(10))
     page.mouse.wheel(0, -300)
-    assert page.evaluate("() => document.querySelector('.ars').app.scene.fitted") is False
+    assert page.evaluate("() => document.querySelector('.ars').app.stage.scene.fitted") is False
     page.get_by_text("About").wait_for()  # how many more episodes
 
 
@@ -388,7 +388,7 @@ def test_the_exported_page_shows_the_same_without_server_and_network(studio, bro
     kept = Studio(page, wrong).settled()
     kept.shows(grid.plan(reward_at(29)))
     assert page.get_by_label("step", exact=True).input_value() == "2"
-    assert page.evaluate("() => document.querySelector('.ars').app.rewardAt(29, 2)") == 1
+    assert page.evaluate("() => document.querySelector('.ars').app.cells.rewardAt(29, 2)") == 1
     page.get_by_role("button", name="Table").click()
     page.get_by_text("About").wait_for()
     assert kept.axe() == []

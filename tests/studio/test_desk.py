@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.certificates import intervals
+from anyreward.kernels import robust
+from anyreward.studio.asking import Unanswerable
 from anyreward.studio.desk import Desk, Superseded, trajectory
 from anyreward.studio.drawing import KINDS
 
@@ -150,25 +153,95 @@ def test_a_newer_question_of_the_same_tab_ends_older_ones(desk):
     assert desk.worked == 2
 
 
-def test_a_plan_under_way_is_given_up_between_its_parts(desk, monkeypatch):
-    parts = []
+class Passes:
+    """Counts the compiled passes of robust planning, and lets something happen before the fifth."""
 
-    def slow(plan):
-        parts.append("terms")
-        return []
+    def __init__(self, monkeypatch, happens):
+        self.real, self.happens, self.made = robust.values, happens, []
+        monkeypatch.setattr(robust, "values", self)
+        monkeypatch.setattr(intervals, "BLOCK", 0)  # a pass is made step by step, as in large problems
 
-    real = desk.planned
+    def __call__(self, *arguments):
+        self.made.append(threading.current_thread())
+        if self.made.count(threading.current_thread()) == 5 and self.happens is not None:
+            happens, self.happens = self.happens, None
+            happens()
+        return self.real(*arguments)
 
-    def planned(asked):
-        plan = real(asked)
-        desk._turns["tab plan"] = 9  # a stroke comes meanwhile
-        return plan
 
-    monkeypatch.setattr(desk, "_terms", slow)
-    monkeypatch.setattr(desk, "planned", planned)
+@pytest.mark.parametrize("older", ["plan", "explain", "limits", "trade"])
+def test_a_stroke_ends_what_is_under_way_in_its_middle(desk, grid, monkeypatch, older):
+    asked = {"reward": {"terms": [formula("state == 3"), formula("state == 4", name="two")]}, "tab": "tab", "turn": 1,
+             "pair": [0, 1], "limits": [{"text": "action == 1", "sign": "<=", "limit": 5}]}  # fmt: skip
+    newer = {"reward": painted(([29], 1)), "tab": "tab", "turn": 2, "stroke": True}
+    answers = []
+    stroke = threading.Thread(target=lambda: answers.append(desk.answer("plan", newer)))
+
+    def happens():
+        stroke.start()
+        while desk._turns.get("tab plan", 0) < 2:  # until it has come; it waits for the other then
+            pass
+
+    passes = Passes(monkeypatch, happens)
     with pytest.raises(Superseded):
-        desk.answer("plan", {"reward": painted(([3], 1)), "tab": "tab", "turn": 1})
-    assert parts == []
+        desk.answer(older, asked)
+    assert passes.made.count(threading.current_thread()) == 5
+    stroke.join()
+    assert answers[0]["lower"] == grid.plan(reward_at(29)).lower
+
+
+def test_what_another_tab_does_and_what_is_no_stroke_ends_nothing(desk, monkeypatch):
+    trade = {
+        "reward": {"terms": [formula("state == 3"), formula("state == 4", name="two")]},
+        "tab": "tab",
+        "turn": 1,
+        "pair": [0, 1],
+    }
+    others = [
+        ("tab", "plan", {"turn": 2}),  # the same reward in another shade, or in an atlas that grows
+        ("tab", "explain", {"turn": 3}),
+        ("other", "plan", {"turn": 9, "stroke": True}),
+        ("other", "trade", {"turn": 10}),
+    ]
+
+    def happens():
+        for tab, name, more in others:
+            desk._turn(name, {"tab": tab, **more})
+
+    passes = Passes(monkeypatch, happens)
+    assert len(desk.answer("trade", trade)["points"]) == 7
+    assert passes.happens is None
+
+
+def test_what_can_hardly_be_meant_is_told_with_the_term_it_is_in(desk, recwarn):
+    terms = [formula("state == 3"), formula("state == 9999 or action != 7", name="two"), formula("1", name="one")]
+    notes = desk.answer("plan", {"reward": {"terms": terms}})["notes"]
+    assert [note["term"] for note in notes] == [1, 1]
+    assert "compares state with 9999, but states go from 0 to 29: that is never true" in notes[0]["text"]
+    assert desk.answer("plan", {"reward": {"terms": terms}})["notes"] == notes  # remembered with the plan
+    assert desk.answer("plan", {"reward": {"terms": terms[:1]}})["notes"] == []
+    limits = [{"text": "action == 4", "sign": "<=", "limit": 5}]
+    assert "compares action with 4" in desk.answer("limits", {"reward": painted(([29], 1)), "limits": limits})["notes"][0]
+    assert "with 31" in desk.answer("goal", {"goal": {"text": "state in (29, 31)"}})["notes"][0]
+    assert not recwarn  # on the page, and not in the terminal
+
+
+def test_what_is_wrong_says_in_which_term(desk):
+    for wrong in ("state ==", "stat == 3", "state == 'kitchen'", "1 / (state - state)"):
+        with pytest.raises(Unanswerable) as found:
+            desk.answer("plan", {"reward": {"terms": [formula("1"), formula(wrong, name="two"), formula("state", name="last")]}})
+        assert found.value.term == 1
+    with pytest.raises(Unanswerable) as found:
+        desk.answer("plan", {"reward": {"terms": []}})
+    assert found.value.term is None
+
+
+def test_a_plan_that_is_not_as_good_as_promised_says_so(monkeypatch):
+    atlas = ar.explore("FrozenLake-v1", 5, max_episodes=300, stationary=True)
+    monkeypatch.setattr(ar.Plan, "caveat", "less than promised")
+    with pytest.warns(UserWarning, match="less than promised"):
+        answer = Desk({"lake": atlas}).answer("plan", {"reward": {"terms": [formula("action == 1")]}})
+    assert answer["notes"] == [{"term": None, "text": "less than promised"}]
 
 
 @pytest.mark.parametrize("name", ["", "planned", "__init__", "_terms", "../plan"])

@@ -15,7 +15,7 @@ import numpy as np
 from .. import kernels
 from .._files import file_lock
 from ..certificates.calibrated import CalibratedBound
-from ..certificates.certificate import Certificate, certify, fingerprint
+from ..certificates.certificate import Certificate, certify
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
@@ -24,7 +24,6 @@ from ..planning import Values, as_policy, induct
 from ..rewards.forms import UNIT, ArrivalReward, Reward, core
 from ..rewards.given import Given
 from ..rewards.observed import ObservedRewards
-from ..words import up
 from .plan import Bounds, Interval, Plan
 from .recording import Recording
 from .scoring import AVERAGE, LEAST, MOST, Scoring, scoring_of
@@ -252,25 +251,9 @@ class Atlas:
         if promised is not None and not cautious and plan.regret_bound > promised:
             careful = self._plan(scoring, True, allow_unseen)
             plan = careful if careful.regret_bound <= promised else plan
-        self._warn_of_ends(plan, scoring, 2 * scoring.error if promised is None else promised)
+        if plan.caveat is not None:
+            warnings.warn(plan.caveat, stacklevel=2)
         return plan
-
-    def _warn_of_ends(self, plan: Plan, scoring: Scoring, promised: float) -> None:
-        """Warns if a plan is not as good as the certificate promises, because of what its reward pays after an end."""
-        reward, S = scoring.pays.average, self.counts.setting.n_states
-        if plan.regret_bound <= promised + scoring.slack or isinstance(reward, ArrivalReward):
-            return
-        ends, prints = reward[:, S:], (self.certificate.reward, *(of for _, of in self.certificate.rewards))
-        if (ends == ends[..., :1]).all() or not (self.certificate.every_reward or fingerprint(reward) in prints):
-            return
-        warnings.warn(
-            f"this plan is certain to be within {up(plan.regret_bound)} of the optimum only, not within {up(promised)}: its "
-            "reward depends on the action, and after an episode has ended it is paid for the action that the plan names in that "
-            "state. "
-            f"To say what is paid after an end, give an array of all {2 * S} outcomes and {reward.shape[2]} actions, "
-            f"({2 * S}, {reward.shape[2]}).",
-            stacklevel=3,
-        )
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""

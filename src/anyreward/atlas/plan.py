@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from .. import kernels
+from ..certificates.certificate import fingerprint
 from ..planning import Values, as_array, as_policy, each_action
 from ..playing.lanes import legal_action
 from ..playing.rollouts import rollouts
 from ..rewards.combining import range_of
+from ..rewards.forms import ArrivalReward
 from ..setting import whole_number
-from ..words import assumed, confidence_level, interval
+from ..words import assumed, confidence_level, interval, up
 from .scoring import LEAST, MOST, Scoring, earnings, scoring_of
 
 if TYPE_CHECKING:
@@ -178,6 +180,24 @@ class Plan:
     def _values(self) -> Values:
         """The values of the policy in the empirical model, for all outcomes."""
         return self.atlas._induct(self.scoring, self._extended)
+
+    @property
+    def caveat(self) -> str | None:
+        """A sentence if the plan is not as good as the certificate promises, because of what its reward pays after an end."""
+        certificate, reward, S = self.atlas.certificate, self.scoring.pays.average, self.atlas.counts.setting.n_states
+        promised = 2 * self.scoring.error if certificate.promised is None else certificate.promised
+        if self.regret_bound <= promised + self.scoring.slack or isinstance(reward, ArrivalReward):
+            return None
+        ends, prints = reward[:, S:], (certificate.reward, *(of for _, of in certificate.rewards))
+        if (ends == ends[..., :1]).all() or not (certificate.every_reward or fingerprint(reward) in prints):
+            return None
+        return (
+            f"this plan is certain to be within {up(self.regret_bound)} of the optimum only, not within {up(promised)}: its "
+            "reward depends on the action, and after an episode has ended it is paid for the action that the plan names in that "
+            "state. "
+            f"To say what is paid after an end, give an array of all {2 * S} outcomes and {reward.shape[2]} actions, "
+            f"({2 * S}, {reward.shape[2]})."
+        )
 
     @cached_property
     def indifferent(self) -> np.ndarray:

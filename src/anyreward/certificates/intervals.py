@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
+from ..cancellation import blocks
 from ..data.counts import Counts
-from ..planning import chosen_in, nothing_chosen, paid, room
+from ..planning import block, chosen_in, nothing_chosen, paid, room
 from ..rewards.forms import ArrivalReward
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..kernels.planning import Choice, Found, Places
+
+BLOCK = 2**19  # sums over balls after which it is time to ask whether a pass is still wanted: some 20 ms
 
 
 class Robust:
@@ -85,10 +88,11 @@ class Robust:
         limits: tuple[np.ndarray, np.ndarray], found: Found, steps: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
         """Calls the compiled pass, for all steps unless the last and the first one are given."""
-        kernels.robust.values(
-            self.table, self.draws, places, self.model.nodes, self.setting.n_actions, self.radii, self.most, *reward, discount,
-            side, nothing_chosen(given), np.ascontiguousarray(mixed), *limits, found, *(steps or (len(limits[0]) - 1, 0)),
-        )  # fmt: skip
+        for few in blocks(*(steps or (len(limits[0]) - 1, 0)), block(self.model, BLOCK)):
+            kernels.robust.values(
+                self.table, self.draws, places, self.model.nodes, self.setting.n_actions, self.radii, self.most, *reward,
+                discount, side, nothing_chosen(given), np.ascontiguousarray(mixed), *limits, found, *few,
+            )  # fmt: skip
 
     def _start(self, V: np.ndarray, side: float) -> float:
         """The extreme value from the start, from the values of all steps and outcomes."""

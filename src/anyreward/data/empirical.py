@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import kernels
+from ..cancellation import proceed
 
 if TYPE_CHECKING:
     from ..kernels.planning import Pay
@@ -81,12 +82,14 @@ class EmpiricalModel:
 
     def expect(self, h: int, V: np.ndarray) -> np.ndarray:
         """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
+        proceed()
         out = np.empty((self.n_states, self.n_actions))
         kernels.planning.expect(self.places, self.rows, h, np.ascontiguousarray(V, float), float(V.mean()), out)
         return out
 
     def push(self, h: int, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
         """The distribution of the state after step h, (S,), from the one before it, `mass`, under a policy, (S,)."""
+        proceed()
         out = np.empty(self.n_states)
         kernels.planning.push(self.places, self.rows, h, np.ascontiguousarray(mass), policy.astype(np.int64), out)
         return out

@@ -344,10 +344,10 @@ def part(places, rows, task, choice, h, mean, found, values, begin, end):
     inside(places, rows, task, choice, h, mean, found, values, begin, end)
 
 
-@loop
-def induct(places, rows, task, choice, found, values):
-    """All steps, from the last to the first."""
-    for h in range(len(task.low) - 1, -1, -1):
+@threaded
+def induct(places, rows, task, choice, found, values, last, first):
+    """The steps from `last` down to `first`."""
+    for h in range(last, first - 1, -1):
         mean = mean_ahead(places, rows, h, found.V[(h + 1) % len(found.V)])
         outside(places, task, choice, h, mean, found)
         layer = min(h, len(places.begin) - 2)

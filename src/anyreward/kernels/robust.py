@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .ball import gap
-from .compiled import allocates, loop
+from .compiled import allocates, loop, threaded
 from .planning import act, is_given, pay_of, worth
 from .table import is_illegal, is_known, is_unsure, row_of
 
@@ -145,7 +145,7 @@ def without_pay(f, V, discount, target, begin, end, paid):
         paid[target[i]] = False
 
 
-@allocates
+@threaded
 def values(
     table, draws, places, node, A, c, most, pay, arrival, discount, sign, choice, mixed, floor, ceiling, found, last, first
 ):

@@ -64,10 +64,18 @@ NAMES = {"s": "state", "a": "action", "h": "step"}
 SIZES = ("state", "action", "step", "next", "horizon", "states", "actions")
 
 
-def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering: Numbering | None = None) -> np.ndarray:
+def _warned(sentence: str) -> None:
+    warnings.warn(sentence, stacklevel=4)
+
+
+def reward_of(
+    text: str, n_states: int, n_actions: int, horizon: int, numbering: Numbering | None = None,
+    warn: Callable[[str], object] = _warned,
+) -> np.ndarray:  # fmt: skip
     """The reward that an expression describes, as a read-only array: (H, S, A), or (H, S, A, S) if it contains `next`.
 
-    `numbering` has the names of states and actions that the expression may contain.
+    `numbering` has the names of states and actions that the expression may contain; `warn` is told, in a sentence each, what can
+    hardly be meant.
     """
     S, A, H = n_states, n_actions, horizon
     tree = _parse(text)
@@ -88,7 +96,7 @@ def reward_of(text: str, n_states: int, n_actions: int, horizon: int, numbering:
             values[name] = np.append(part, np.full(S - len(part), -1.0)).reshape(axes[1].shape)
     try:
         with np.errstate(all="raise", under="ignore"):
-            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A), parts), values, text), dtype=float)
+            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A), parts, warn), values, text), dtype=float)
     except MemoryError:
         raise ValueError(f"the reward {shown(text)} takes more memory than there is: give it as a table.") from None
     except FloatingPointError as problem:
@@ -104,8 +112,9 @@ def _named(tree: ast.AST, shape: tuple[int, ...]) -> list[int]:
 
 
 def numbered(
-    tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int], parts: Mapping[str, np.ndarray]
-) -> ast.expr:
+    tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int], parts: Mapping[str, np.ndarray],
+    warn: Callable[[str], object],
+) -> ast.expr:  # fmt: skip
     """The expression with names of states and actions replaced by their numbers, where they are compared with state or action.
 
     Warns where state, next or action, or one of the named `parts` of a state, is compared with a number that none of them has.
@@ -122,10 +131,9 @@ def numbered(
             for item in constants:
                 if isinstance(item.value, int | float) and item.value not in parts[part]:
                     low, high = parts[part].min(), parts[part].max()
-                    warnings.warn(
+                    warn(
                         f"the reward {shown(text)} compares {part} with {item.value}, but {part} goes from {low:g} to {high:g}: "
-                        "that is never true.",
-                        stacklevel=2,
+                        "that is never true."
                     )
         kinds = compared & {"state", "next", "action"}
         if len(kinds) != 1:
@@ -140,10 +148,9 @@ def numbered(
                 item.value = numbering.lookup(kind, item.value)
             size = sizes[kind == "action"]
             if isinstance(item.value, int | float) and not 0 <= item.value < size:
-                warnings.warn(
+                warn(
                     f"the reward {shown(text)} compares {kind} with {item.value}, but {kind}s go from 0 to {size - 1}: "
-                    "that is never true.",
-                    stacklevel=2,
+                    "that is never true."
                 )
     return tree
 

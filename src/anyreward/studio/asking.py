@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,11 +32,20 @@ KEPT_FILES, MAX_FILE = 16, 2**23  # files that were uploaded, and the bytes of o
 KNOWN = {"rewards": str, "stationary_rewards": bool, "paid_once": bool}  # what may be assumed of observed rewards
 
 
+class Unanswerable(ValueError):
+    """A question that has no answer: the sentence that says why, and the number of the term that it is about, if of one."""
+
+    def __init__(self, sentence: str, term: int | None = None) -> None:
+        super().__init__(sentence)
+        self.term = term
+
+
 class Wanted(NamedTuple):
-    """A reward that the page asks for, as `Atlas.plan` takes it."""
+    """A reward that the page asks for, as `Atlas.plan` takes it, and what can hardly be meant: sentences about terms."""
 
     reward: Any
     arguments: dict[str, Any]
+    notes: tuple[tuple[int, str], ...] = ()
 
     @property
     def own(self) -> bool:
@@ -76,7 +86,7 @@ class Uploads:
 
 
 def wanted(asked: Any, atlas: Atlas, uploads: Uploads) -> Wanted:
-    """The reward that the page asks for. Raises a ValueError, one sentence, if it is none."""
+    """The reward that the page asks for. Raises `Unanswerable` if it is none."""
     terms = field(asked, "terms", list)
     if not 1 <= len(terms) <= MAX_TERMS:
         raise ValueError(f"a reward has {len(terms)} terms: it can have from 1 to {MAX_TERMS}.")
@@ -91,24 +101,27 @@ def wanted(asked: Any, atlas: Atlas, uploads: Uploads) -> Wanted:
     if len(terms) * float(setting.horizon) * setting.n_states * setting.n_actions > MAX_TOTAL:
         raise ValueError(f"{len(terms)} terms are too many for so many states: combine them in fewer.")
     total: Terms | None = None
+    notes: list[tuple[int, str]] = []
     for i, each in enumerate(terms):
-        name = text_of(each.get("name") or f"term {i + 1}", "the name of a term", 60)
-        weight = number(each.get("weight", 1.0), f"the weight of {shown(name)}")
+        said: list[str] = []
         try:
-            part = weight * term(name, array_of(each, atlas, uploads))
+            name = text_of(each.get("name") or f"term {i + 1}", "the name of a term", 60)
+            weight = number(each.get("weight", 1.0), f"the weight of {shown(name)}")
+            part = weight * term(name, array_of(each, atlas, uploads, said.append))
+            notes += [(i, text) for text in said]
+            total = part if total is None else total + part
         except ValueError as problem:
-            raise ValueError(f"{name}: {problem}" if len(terms) > 1 else str(problem)) from None
-        total = part if total is None else total + part
-    return Wanted(total, {})
+            raise Unanswerable(str(problem), i) from None
+    return Wanted(total, {}, tuple(notes))
 
 
-def array_of(asked: dict[str, Any], atlas: Atlas, uploads: Uploads) -> Any:
-    """What one term pays, before its weight: an array, or a table on arrival."""
+def array_of(asked: dict[str, Any], atlas: Atlas, uploads: Uploads, warn: Callable[[str], object]) -> Any:
+    """What one term pays, before its weight: an array, or a table on arrival; `warn` is told what can hardly be meant."""
     match field(asked, "kind", str):
         case "paint":
             return painted(field(asked, "strokes", list), atlas)
         case "expression":
-            return expression(field(asked, "text", str), atlas)
+            return expression(field(asked, "text", str), atlas, warn)
         case "file":
             reward = uploads.reward(asked.get("file"), atlas)
             reward_of_setting(reward, atlas.counts.setting, None, atlas.numbering)  # raises if it does not fit
@@ -118,14 +131,14 @@ def array_of(asked: dict[str, Any], atlas: Atlas, uploads: Uploads) -> Any:
     raise ValueError(f"the term is {shown(asked['kind'])}: it has to be paint, expression, file or own.")
 
 
-def expression(text: str, atlas: Atlas) -> np.ndarray:
+def expression(text: str, atlas: Atlas, warn: Callable[[str], object]) -> np.ndarray:
     """The reward that an expression describes. It is never taken for the name of a file."""
     setting = atlas.counts.setting
     H, S, A = setting.horizon, setting.n_states, setting.n_actions
     cells = float(H) * S * A * (S if "next" in text else 1)
     if cells > MAX_CELLS or cells * len(text) > MAX_WORK:
         raise ValueError(f"the reward {shown(text)} has too many parts for {cells:.3g} values: give it as a file.")
-    return reward_of(text, S, A, H, atlas.numbering)
+    return reward_of(text, S, A, H, atlas.numbering, warn)
 
 
 def painted(strokes: list[Any], atlas: Atlas) -> np.ndarray:
@@ -188,7 +201,7 @@ def steps_in(pair: Any, H: int) -> np.ndarray:
     return np.arange(first, last + 1)
 
 
-def states_of(asked: Any, atlas: Atlas) -> Any:
+def states_of(asked: Any, atlas: Atlas, warn: Callable[[str], object]) -> Any:
     """A set of states for `Atlas.reach`: an expression of the state, or painted states; None if there is none."""
     if not isinstance(asked, dict):
         return None
@@ -197,7 +210,7 @@ def states_of(asked: Any, atlas: Atlas) -> Any:
         text = field(asked, "text", str)
         if not text.strip():
             return None
-        r = expression(text, atlas)
+        r = expression(text, atlas, warn)
         if r.ndim == 4 or (r != r[:1, :, :1]).any() or not np.isin(r, (0.0, 1.0)).all():
             raise ValueError(f"{shown(text)} has to be a condition on the state alone, such as 'state == 3'.")
         return r[0, :, 0] == 1.0

@@ -1,7 +1,7 @@
 """`Desk`: what answers the page. It holds atlases, and the plans that were asked for last; nothing is planned in the browser.
 
-One question is worked on at a time. A question of a tab is given up as soon as the same tab asks a newer one of the same kind:
-before it is begun, or between its parts.
+One question is worked on at a time. A question of a tab is given up as soon as the same tab asks a newer one of the same kind, or
+a stroke changes the reward: before it is begun, or in its middle (`cancellation`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from ..atlas.explanation import explain
 from ..atlas.goals import GoalPlan
 from ..atlas.plan import Plan
 from ..atlas.scoring import AVERAGE
+from ..cancellation import cancelled_by, proceed
 from ..rewards.forms import ArrivalReward, reward_of_setting
 from ..setting import shown
 from ..words import confidence_level, down, up
 from . import asking, drawing, exporting
-from .asking import Wanted, field, number
+from .asking import Unanswerable, Wanted, field, number
 from .live import Live
+from .wording import worded
 
 KEPT = 12  # plans
 OUTDATED = 200  # tabs whose newest question is remembered
@@ -53,37 +55,41 @@ class Desk:
         self.atlases, self.grid = dict(atlases), grid
         self.live = Live({}, None) if live is None else live
         self.uploads = asking.Uploads()
-        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._plans: OrderedDict[str, tuple[Plan, list[dict[str, Any]]]] = OrderedDict()
         self._lock, self._noting = threading.Lock(), threading.Lock()  # one question at a time; short looks at the turns
         self._turns: OrderedDict[str, float] = OrderedDict()  # the newest question of each tab and kind
         self.worked = 0  # plans that were really computed
 
     def answer(self, name: str, asked: Any) -> dict[str, Any]:
-        """The answer to a question as JSON. Raises `Superseded`, or a ValueError for whatever the page may not ask."""
+        """The answer to a question as JSON. Raises `Superseded`, or `Unanswerable` in the words of the page."""
         question = QUESTIONS.get(name)
         if question is None or not isinstance(asked, dict):
-            raise ValueError(f"there is no question {shown(name)}: reload the page.")
-        if name in AT_ONCE:  # must not wait for plans
-            return question(self, asked, lambda: None)
-        still = self._turn(name, asked)
-        with self._lock:
-            still()
-            return question(self, asked, still)
+            raise Unanswerable(f"there is no question {shown(name)}: reload the page.")
+        try:
+            if name in AT_ONCE:  # must not wait for plans
+                return question(self, asked)
+            with cancelled_by(self._turn(name, asked)), self._lock:
+                proceed()
+                return question(self, asked)
+        except ValueError as problem:
+            raise Unanswerable(worded(str(problem)), getattr(problem, "term", None)) from problem
 
     def _turn(self, name: str, asked: dict[str, Any]) -> Callable[[], None]:
-        """What raises `Superseded` as soon as a newer question of the same tab and kind has come."""
+        """What raises `Superseded` as soon as a newer question of the same tab has come that this one must give way to."""
         tab, turn = asked.get("tab"), asked.get("turn")
         if not isinstance(tab, str) or isinstance(turn, bool) or not isinstance(turn, int | float):
             return lambda: None
-        key = f"{tab[:40]} {name}"
+        of_kind, of_reward = f"{tab[:40]} {name}", f"{tab[:40]} reward"
         with self._noting:
-            self._turns[key] = max(turn, self._turns.get(key, turn))
-            self._turns.move_to_end(key)
+            for key in (of_kind, *((of_reward,) if asked.get("stroke") is True else ())):
+                self._turns[key] = max(turn, self._turns.get(key, turn))
+                self._turns.move_to_end(key)
             while len(self._turns) > OUTDATED:
                 self._turns.popitem(last=False)
+        over = (of_kind, of_reward) if name in OF_A_REWARD else (of_kind,)
 
         def still() -> None:
-            if self._turns.get(key, turn) > turn:
+            if any(self._turns.get(each, turn) > turn for each in over):
                 raise Superseded
 
         return still
@@ -110,24 +116,29 @@ class Desk:
         return asking.wanted(field(asked, key, dict), self.atlas(asked), self.uploads)
 
     def planned(self, asked: dict[str, Any], key: str = "reward") -> Plan:
-        """The plan that a question is about; the last ones are remembered."""
+        """The plan that a question is about."""
+        return self._made(asked, key)[0]
+
+    def _made(self, asked: dict[str, Any], key: str = "reward") -> tuple[Plan, list[dict[str, Any]]]:
+        """The plan that a question is about, and what the reader should know of its reward; the last ones are remembered."""
         atlas = self.atlas(asked)
         cautious = asked.get("cautious") is True
         about = json.dumps([atlas.certificate.digest, id(atlas), asked.get(key), cautious], sort_keys=True)
-        plan = self._plans.get(about)
-        if plan is None:
+        made = self._plans.get(about)
+        if made is None:
             want = self.wanted(asked, key)
             plan = atlas.plan(want.reward, cautious=cautious, **want.arguments)
             self.worked += 1
-            self._plans[about] = plan
+            said = [*want.notes, *([] if plan.caveat is None else [(None, plan.caveat)])]
+            made = self._plans[about] = plan, [{"term": i, "text": worded(text)} for i, text in said]
             while len(self._plans) > KEPT:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(about)
-        return plan
+        return made
 
     # Questions.
 
-    def hello(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def hello(self, asked: dict[str, Any]) -> dict[str, Any]:
         """What is there: the atlases, one of them in full, and environments that can be explored."""
         every, atlas = self._all(), self.atlas(asked)
         name = next(name for name, each in every.items() if each is atlas)
@@ -140,15 +151,11 @@ class Desk:
             "can_extend": self.live.knows(atlas),
         }
 
-    def plan(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def plan(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The plan for a reward."""
-        plan = self.planned(asked)
-        still()
-        answer = drawing.plan_picture(plan)
-        still()
-        answer["terms"] = self._terms(plan)
+        plan, notes = self._made(asked)
+        answer = {**drawing.plan_picture(plan), "terms": self._terms(plan), "notes": notes}
         if asked.get("heat") in ("value", "width"):
-            still()
             answer["heat"] = drawing.packed(drawing.heat(plan, asked["heat"]), "f4")
         return answer
 
@@ -161,28 +168,25 @@ class Desk:
             for name, part in plan.terms.items()
         ]
 
-    def explain(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def explain(self, asked: dict[str, Any]) -> dict[str, Any]:
         """What makes the interval wide, and how many episodes would halve it."""
         plan = self.planned(asked)
-        still()
         return drawing.explanation_picture(explain(plan.atlas, plan))
 
-    def state(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def state(self, asked: dict[str, Any]) -> dict[str, Any]:
         """All that is known of one state under the plan."""
         atlas, setting = self.atlas(asked), self.atlas(asked).counts.setting
         s = int(asking.whole([asked.get("state")], setting.n_states, "a state")[0])
         h = int(asking.whole([asked.get("step", 0)], setting.horizon, "a step")[0])
         return {**drawing.state_picture(self.planned(asked), s), **drawing.neighbours(atlas, s, h)}
 
-    def compare(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def compare(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Two rewards side by side: both plans, where they differ, and what each is worth under the other's reward."""
         atlas, plans = self.atlas(asked), [self.planned(asked, key) for key in ("reward", "other")]
-        still()
         crossed = []
         for mine, theirs in (plans, plans[::-1]):
             found = atlas._evaluate(mine.policy, theirs.scoring)
             crossed.append({**found._asdict(), "lower_text": down(found.lower), "upper_text": up(found.upper)})
-            still()
         either = np.maximum(*(plan.reach for plan in plans))
         differ = plans[0].policy != plans[1].policy
         differ &= ~(plans[0].indifferent & plans[1].indifferent)
@@ -195,22 +199,22 @@ class Desk:
             "time": time / len(differ),  # the share of the time at which they do something else
         }
 
-    def limits(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def limits(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The plan under constraints."""
         atlas, want = self.atlas(asked), self.wanted(asked)
         if want.own:
             raise ValueError("limits go with rewards that are given: take another reward than what was observed.")
         entries, names = [], []
+        notes: list[str] = []
         for each in field(asked, "limits", list)[:8]:
             text, sign = field(each, "text", str), field(each, "sign", str)
-            entries.append((asking.expression(text, atlas), sign, number(each.get("limit"), "the limit")))
+            entries.append((asking.expression(text, atlas, notes.append), sign, number(each.get("limit"), "the limit")))
             names.append(text)
         mixed = atlas.plan(want.reward, subject_to=entries)
-        still()
         which = int(asking.whole([asked.get("which", 0)], len(mixed.plans), "the policy")[0])
         return {
             **drawing.plan_picture(mixed.plans[which]),
-            "which": which,
+            "which": which, "notes": notes,
             "weights": list(mixed.weights),
             "value": mixed.value, "lower": mixed.lower, "upper": mixed.upper, "value_text": f"{mixed.value:.4g}",
             "lower_text": down(mixed.lower), "upper_text": up(mixed.upper), "terms": [],
@@ -222,7 +226,7 @@ class Desk:
             f"earns {down(mixed.lower)} to {up(mixed.upper)}, and no policy within the limits earns more than {up(mixed.upper)}.",
         }  # fmt: skip
 
-    def trade(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def trade(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The trade-off curve of two terms of the reward."""
         atlas, terms = self.atlas(asked), field(field(asked, "reward", dict), "terms", list)
         chosen = asking.whole(asked.get("pair"), len(terms), "a term").tolist()
@@ -235,7 +239,6 @@ class Desk:
         rewards = [reward_of_setting(part.reward, setting, None, atlas.numbering) for part in parts]
         points = int(asking.whole([asked.get("points", 7)], MOST_POINTS + 1, "points")[0])
         curve = atlas.trade_off(rewards[0], rewards[1], points)
-        still()
         first = [x for each in curve.first for x in each]
         places = np.linspace(min(first), max(first), 80)
         most = [curve.most(float(x)) for x in places]
@@ -250,16 +253,16 @@ class Desk:
             "sure": confidence_level(curve.delta),
         }
 
-    def goal(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def goal(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The policy that is most likely to arrive somewhere, or to keep away."""
         atlas = self.atlas(asked)
-        goal, avoid = (asking.states_of(asked.get(name), atlas) for name in ("goal", "avoid"))
+        notes: list[str] = []
+        goal, avoid = (asking.states_of(asked.get(name), atlas, notes.append) for name in ("goal", "avoid"))
         cautious = asked.get("cautious") is True
         if goal is None and avoid is None:
             raise ValueError("say where to arrive, or what to avoid: a condition on the state such as 'state == 3'.")
         found = atlas.avoid(avoid, cautious) if goal is None else atlas.reach(goal, avoid, cautious)
-        still()
-        return self._goal_picture(found, goal)
+        return {**self._goal_picture(found, goal), "notes": notes}
 
     def _goal_picture(self, found: GoalPlan, goal: np.ndarray | None) -> dict[str, Any]:
         """A plan for a goal, drawn with the actions as long as nothing is decided."""
@@ -294,34 +297,34 @@ class Desk:
             + steps,
         }  # fmt: skip
 
-    def play(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def play(self, asked: dict[str, Any]) -> dict[str, Any]:
         """One trajectory of the plan in the empirical model."""
         plan = self.planned(asked)
         seed = int(asking.whole([asked.get("seed", 0)], 2**31, "the seed")[0])
         states, actions, paid = trajectory(plan, np.random.default_rng(seed))
         return {"states": states, "actions": actions, "paid": paid, "names": [plan.atlas.state_name(s) for s in states]}
 
-    def upload(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def upload(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Keeps the contents of a reward file."""
         key = self.uploads.add(asked.get("name"), asked.get("content"))
         reward = self.uploads.reward(key, self.atlas(asked))
         reward_of_setting(reward, self.atlas(asked).counts.setting, None, self.atlas(asked).numbering)
         return {"file": key}
 
-    def export(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def export(self, asked: dict[str, Any]) -> dict[str, Any]:
         """A file for the reader: its name, its kind and its contents in base64."""
         plan = self.planned(asked)
         what, ending = field(asked, "what", str), field(asked, "as", str)
         view = asked.get("view")
         if what == "page":
-            picture: dict[str, Any] = {"hello": self.hello(asked, still), "plan": self.plan(asked, still)}
+            picture: dict[str, Any] = {"hello": self.hello(asked), "plan": self.plan(asked)}
             picture |= {"reward": asked["reward"], "cautious": asked.get("cautious") is True}
             if not plan.scoring.own:
-                picture["explain"] = self.explain(asked, still)
+                picture["explain"] = self.explain(asked)
             return exporting.page(picture, view if isinstance(view, dict) else {})
         return exporting.written(plan, what, ending)
 
-    def explore(self, asked: dict[str, Any], still: Callable[[], None]) -> dict[str, Any]:
+    def explore(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Starts, pauses or resumes an exploration, or says how it stands."""
         match field(asked, "do", str):
             case "start":
@@ -337,12 +340,13 @@ class Desk:
         return self.live.report()
 
 
-QUESTIONS: dict[str, Callable[[Desk, dict[str, Any], Callable[[], None]], dict[str, Any]]] = {
+QUESTIONS: dict[str, Callable[[Desk, dict[str, Any]], dict[str, Any]]] = {
     "hello": Desk.hello, "plan": Desk.plan, "explain": Desk.explain, "state": Desk.state, "compare": Desk.compare,
     "limits": Desk.limits, "trade": Desk.trade, "goal": Desk.goal, "play": Desk.play, "upload": Desk.upload,
     "export": Desk.export, "explore": Desk.explore,
 }  # fmt: skip
 AT_ONCE = ("explore",)
+OF_A_REWARD = ("explain", "state", "compare", "limits", "trade", "goal", "play")  # over as soon as a stroke changes the reward
 
 
 def trajectory(plan: Plan, rng: np.random.Generator) -> tuple[list[int], list[int], list[float]]:

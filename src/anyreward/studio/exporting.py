@@ -23,11 +23,15 @@ from .drawing import as_json
 STATIC = Path(__file__).parent / "static"
 MODULES = (
     "tools.js",
+    "questions.js",
     "reward.js",
+    "cells.js",
     "scene.js",
     "panels.js",
     "views.js",
     "terms.js",
+    "two.js",
+    "stage.js",
     "studio.js",
 )  # each may import from those before it
 KINDS = {"csv": "text/csv", "json": "application/json", "npz": "application/octet-stream"}

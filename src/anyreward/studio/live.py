@@ -19,6 +19,7 @@ from ..exploring.extend import extend
 from ..setting import shown
 from ..words import down, plain, up
 from .asking import field, number, whole
+from .wording import worded
 
 FIRST, SHARE, LONGEST = 0.2, 0.15, 2.0  # seconds of the first stretch; of a later one, as a share of the time so far; at most
 LONGEST_HORIZON, CURVE = 10_000, 2_000  # steps of an episode; points of a curve
@@ -107,7 +108,7 @@ class Live:
                     self._met = True
                     return
         except Exception as problem:  # whatever an environment raises: it is shown on the page
-            self._error = plain(str(problem))[:500] or type(problem).__name__
+            self._error = worded(plain(str(problem)))[:500] or type(problem).__name__
 
     def _note(self, atlas: Atlas, rate: float) -> None:
         """Keeps the atlas so far, and a point of the curves."""

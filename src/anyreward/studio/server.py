@@ -160,7 +160,7 @@ def application(desk: Desk, hosts: Iterable[str], token: str) -> Guard:
         except ClientDisconnect:
             return Response(status_code=499)
         except ValueError as problem:
-            return JSONResponse({"error": str(problem)}, 422)
+            return JSONResponse({"error": str(problem), "term": getattr(problem, "term", None)}, 422)
         except MemoryError:
             return JSONResponse({"error": "This takes more memory than there is."}, 422)
         except Exception:

@@ -33,7 +33,7 @@ class StudioWidget(anywidget.AnyWidget):
         except Superseded:
             answer = {"superseded": True}
         except ValueError as problem:
-            answer = {"error": str(problem)}
+            answer = {"error": str(problem), "term": getattr(problem, "term", None)}
         except Exception:  # an answer that never came would leave the page waiting
             log.exception("the studio could not answer %s", message)
             answer = {"error": "The studio could not answer; the log of the notebook says why."}

@@ -1,4 +1,5 @@
 // The page that the server serves: questions go to it as JSON, with the key from the fragment of the address.
+import { wrong } from "./questions.js";
 import { render } from "./studio.js";
 
 const KEPT = "anyreward-studio-key";
@@ -29,7 +30,7 @@ async function ask(name, asked) {
     throw new Error("The studio does not answer: it was ended, or the connection was lost. Start it again.");
   }
   const answer = await response.json().catch(() => ({ error: "The studio is too busy to answer: try again in a moment." }));
-  if (answer.error) throw new Error(answer.error);
+  if (answer.error) throw wrong(answer);
   return answer;
 }
 

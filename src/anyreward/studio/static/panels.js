@@ -73,6 +73,9 @@ export function comparison(found, name) {
   ];
 }
 
+// What can hardly be meant.
+const told = (notes) => notes.map((text) => h("p", { class: "note" }, text));
+
 export function limitsPanel(app) {
   const rows = h("div", {}), out = h("div", { "aria-live": "polite" });
   const limits = [{ text: "", sign: "<=", limit: 1 }];
@@ -84,7 +87,7 @@ export function limitsPanel(app) {
     const found = await app.ask("limits", { reward: app.reward.asked(), limits: limits.filter((each) => each.text.trim()), which }, out);
     if (!found) return;
     app.showInstead(found, "the plan within limits");
-    put(out, found.costs.map((cost) => h("p", {}, `${cost.name}: certainly ${cost.lower_text} to ${cost.upper_text} on average; the limit is${cost.limit}.`)),
+    put(out, told(found.notes), found.costs.map((cost) => h("p", {}, `${cost.name}: certainly ${cost.lower_text} to ${cost.upper_text} on average; the limit is${cost.limit}.`)),
       found.weights.length > 1 ? h("p", {}, "A mixture, drawn once an episode: ", found.weights.map((w, i) => h("button", { "aria-pressed": String(i === found.which), onclick: () => go(i) }, percent(w)))) : null);
   };
   draw();
@@ -98,13 +101,13 @@ export function goalPanel(app) {
   const input = (name, text, example) => labelled(text, h("input", { type: "text", placeholder: example, oninput: (e) => { asked[name] = e.target.value; } }));
   const painted = (name) => {
     const states = [];
-    for (let s = 0; s < app.picture.n_states; s++) if ((app.rewardAt(s, app.step) ?? 0) * (name === "goal" ? 1 : -1) > 0) states.push([s, s]);
+    for (let s = 0; s < app.picture.n_states; s++) if ((app.cells.rewardAt(s, app.stage.step) ?? 0) * (name === "goal" ? 1 : -1) > 0) states.push([s, s]);
     return { states };
   };
   const go = async (of) => {
     const body = of ? { goal: painted("goal"), avoid: painted("avoid") } : { goal: { text: asked.goal }, avoid: { text: asked.avoid } };
     const found = await app.ask("goal", { ...body, cautious: app.cautious }, out);
-    if (found) { app.showInstead(found, "the plan for a goal"); put(out, h("p", {}, found.sentence)); }
+    if (found) { app.showInstead(found, "the plan for a goal"); put(out, told(found.notes), h("p", {}, found.sentence)); }
   };
   return [input("goal", "Arrive where", "state == 3"), input("avoid", "before ever being where", "nothing to avoid"),
     h("div", { class: "row" }, h("button", { class: "main", onclick: () => go(false) }, "Plan for it"),
@@ -124,11 +127,11 @@ export function tradePanel(app) {
     const share = found.points[i].share, weights = [(1 - share) / found.scales[0], share / found.scales[1]];
     const most = Math.max(...weights);
     app.reward.before();
-    pair.forEach((term, k) => { app.reward.terms[term].weight = Number(((app.reward.terms[term].weight * weights[k]) / most).toPrecision(4)); });
+    app.reward.terms.forEach((term, i) => { term.weight = pair.includes(i) ? Number(((term.weight * weights[pair.indexOf(i)]) / most).toPrecision(12)) : 0; });
     app.reward.changed();
   };
   draw();
-  return { nodes: [h("p", { class: "soft" }, "What can be had of one term for so much of another. A box is where both values of a plan certainly lie; nothing is beyond the line. Choose a box to take its weights."),
+  return { nodes: [h("p", { class: "soft" }, "What can be had of one term for so much of another. A box is where both values of a plan certainly lie; nothing is beyond the line. Choose a box to take its plan: the weights become those that lead to it, and those of other terms 0."),
     pickers, h("button", { class: "main", onclick: go }, "Draw the curve"), out], draw };
 }
 
@@ -190,7 +193,7 @@ export function explorePanel(app) {
 export function filesPanel(app) {
   const out = h("div", { "aria-live": "polite" });
   const get = async (what, as) => {
-    const found = await app.ask("export", { reward: app.reward.asked(), cautious: app.cautious, what, as, view: app.viewNow() }, out);
+    const found = await app.ask("export", { reward: app.reward.asked(), cautious: app.cautious, what, as, view: app.stage.now() }, out);
     if (found) { save(found.name, found.type, bytesOf(found.content)); put(out, h("p", { class: "soft" }, `${found.name} is with your downloads.`)); }
   };
   const three = (what) => h("div", { class: "row" }, h("span", { class: "grow" }, `The ${what}`), ["csv", "json", "npz"].map((as) => h("button", { "aria-label": `${what} as ${as.toUpperCase()}`, onclick: () => get(what, as) }, as.toUpperCase())));

@@ -48,9 +48,14 @@ export class TermsPanel {
     if (found) this.app.reward.add({ name: file.name.replace(/\.[^.]*$/, "").slice(0, 40) || "file", weight: 1, kind: "file", file: found.file, shown: file.name });
   }
 
-  say(text) {
-    put(this.error, text);
-    this.list.querySelectorAll("textarea").forEach((each) => each.setAttribute("aria-invalid", String(Boolean(text))));
+  // What can hardly be meant, and what is wrong: beside the term that it is about.
+  say(notes, problem = null) {
+    put(this.error, problem?.term === null ? problem.message : null, notes.filter(({ term }) => term === null).map(({ text }) => text));
+    this.list.querySelectorAll(".said").forEach((said, i) => {
+      const mistaken = problem?.term === i;
+      put(said, mistaken ? h("p", { class: "error", role: "alert" }, problem.message) : null, notes.filter(({ term }) => term === i).map(({ text }) => h("p", { class: "note" }, text)));
+      said.parentElement.querySelector("textarea")?.setAttribute("aria-invalid", String(mistaken));
+    });
   }
 
   // Draws what has changed. A control that is being used stays, so that it keeps the focus and the cursor.
@@ -66,7 +71,7 @@ export class TermsPanel {
     }
     put(this.kept, reward.kept.length ? h("ul", { class: "kept", "aria-label": "rewards that were kept" }, reward.kept.map((each) => h("li", {},
       h("button", { class: "link", onclick: () => reward.replace(each.terms) }, each.name),
-      h("button", { class: "plain", "aria-label": `compare with ${each.name}`, title: "Side by side", onclick: () => app.compareWith(each.terms, each.name) }, "⇄")))) : null);
+      h("button", { class: "plain", "aria-label": `compare with ${each.name}`, title: "Side by side", onclick: () => app.two.with(each.terms, each.name) }, "⇄")))) : null);
   }
 
   #term(term, i) {
@@ -83,13 +88,13 @@ export class TermsPanel {
       h("div", { class: "row" }, alone ? null : number, alone ? null : h("span", { "aria-hidden": "true" }, "×"), name, term.kind === "expression" ? null : h("span", { class: "soft" }, KINDS[term.kind]),
         term.kind === "paint" && !active ? h("button", { onclick: () => { reward.active = i; reward.changed(); } }, "Paint here") : null,
         alone && term.kind === "paint" ? null : h("button", { class: "plain", "aria-label": `remove ${term.name}`, onclick: () => reward.remove(i) }, "✕")),
-      alone ? null : slider, this.#content(term, i));
+      alone ? null : slider, this.#content(term, i), h("div", { class: "said", id: `said-of-${i}`, "aria-live": "polite" }));
   }
 
   #content(term, i) {
     const { app } = this, { reward } = app;
     if (term.kind === "expression") {
-      return h("textarea", { rows: 2, spellcheck: "false", autocapitalize: "off", "aria-label": `expression of ${term.name}`, "aria-describedby": "reward-error",
+      return h("textarea", { rows: 2, spellcheck: "false", autocapitalize: "off", "aria-label": `expression of ${term.name}`, "aria-describedby": `said-of-${i}`,
         value: term.text, oninput: (e) => reward.set(i, { text: e.target.value }, `text ${i}`), onchange: () => { reward.mark = null; } });
     }
     if (term.kind === "file") return h("p", { class: "soft" }, term.shown);
@@ -105,17 +110,17 @@ export class TermsPanel {
     const { app } = this, { brush, picture } = app;
     if (this.brush.contains(document.activeElement) && this.drawn && !["BUTTON"].includes(document.activeElement.tagName)) return;
     const back = this.brush.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    const value = h("input", { type: "number", step: "any", value: brush.value, "aria-label": "value of the brush", oninput: (e) => { if (Number.isFinite(e.target.valueAsNumber)) { brush.value = e.target.valueAsNumber; app.redraw(); } } });
+    const value = h("input", { type: "number", step: "any", value: brush.value, "aria-label": "value of the brush", oninput: (e) => { if (Number.isFinite(e.target.valueAsNumber)) { brush.value = e.target.valueAsNumber; app.stage.redraw(); } } });
     const toggle = (key, text, pressed, onclick, title) => h("button", { "data-key": key, "aria-pressed": String(pressed), onclick: () => { onclick(); this.#drawBrush(); }, title }, text);
     const steps = h("div", { class: "row", hidden: brush.steps === null }, [0, 1].map((k) => labelled(k ? "to" : "from step", h("input", { type: "number", min: 0, max: picture.horizon - 1, value: brush.steps?.[k] ?? 0,
       onchange: (e) => { brush.steps[k] = Math.min(picture.horizon - 1, Math.max(0, Math.round(e.target.valueAsNumber) || 0)); brush.steps.sort((a, b) => a - b); } }))));
     put(this.brush, h("legend", {}, "Brush"),
-      h("div", { class: "row values" }, VALUES.map((x) => h("button", { "data-key": `v${x}`, class: x > 0 ? "plus" : x < 0 ? "minus" : "", "aria-pressed": String(brush.value === x), "aria-label": x ? `brush value ${x}` : "erase", onclick: () => { brush.value = x; app.redraw(); this.#drawBrush(); } }, x ? (x > 0 ? `+${x}` : String(x)) : "Erase")), value),
+      h("div", { class: "row values" }, VALUES.map((x) => h("button", { "data-key": `v${x}`, class: x > 0 ? "plus" : x < 0 ? "minus" : "", "aria-pressed": String(brush.value === x), "aria-label": x ? `brush value ${x}` : "erase", onclick: () => { brush.value = x; app.stage.redraw(); this.#drawBrush(); } }, x ? (x > 0 ? `+${x}` : String(x)) : "Erase")), value),
       h("div", { class: "row" }, choice("size of the brush", [[1, "one state"], [3, "3 wide"], [5, "5 wide"], [9, "9 wide"]], brush.size, (v) => { brush.size = Number(v); }),
         toggle("fill", "Fill", brush.fill, () => { brush.fill = !brush.fill; }, "Fills what is connected and pays the same")),
       h("details", { open: brush.actions !== null || brush.steps !== null }, h("summary", {}, "Some actions or steps only"), h("div", { class: "row" },
         choice("actions that are painted", [["", "all actions"], ...picture.actions.map((text, a) => [a, `${picture.signs[a] ? `${picture.signs[a]} ` : ""}${text}`])], brush.actions?.[0] ?? "", (v) => { brush.actions = v === "" ? null : [Number(v)]; }),
-        choice("steps that are painted", [["", "all steps"], ["range", "some steps"]], brush.steps ? "range" : "", (v) => { brush.steps = v ? [app.step ?? 0, app.step ?? picture.horizon - 1] : null; document.activeElement.blur(); this.#drawBrush(); })), steps));
+        choice("steps that are painted", [["", "all steps"], ["range", "some steps"]], brush.steps ? "range" : "", (v) => { brush.steps = v ? [app.stage.step ?? 0, app.stage.step ?? picture.horizon - 1] : null; document.activeElement.blur(); this.#drawBrush(); })), steps));
     this.drawn = true;
     if (back) this.brush.querySelector(`[data-key="${back}"]`)?.focus();
   }

@@ -81,12 +81,6 @@ export function save(name, type, bytes) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-let last = 0;
-export function fresh(prefix) {
-  last += 1;
-  return `${prefix}-${last}`;
-}
-
 // A labelled control.
 export function labelled(text, control, props = {}) {
   return h("label", { ...props, class: `field ${props.class ?? ""}` }, h("span", {}, text), control);

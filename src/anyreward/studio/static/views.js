@@ -23,15 +23,15 @@ export class Table {
     const { app } = this, S = app.picture.n_states, text = this.search.trim().toLowerCase();
     let found = [];
     for (let s = 0; s < S; s++) if (!text || String(s) === text || app.nameOf(s).toLowerCase().includes(text)) found.push(s);
-    const by = { time: (s) => app.timeAt(s, app.step), reward: (s) => app.rewardAt(s, app.step) ?? 0, visits: (s) => app.picture.visited[s] }[this.order];
+    const by = { time: (s) => app.cells.timeAt(s, app.stage.step), reward: (s) => app.cells.rewardAt(s, app.stage.step) ?? 0, visits: (s) => app.picture.visited[s] }[this.order];
     if (by) found = found.map((s) => [by(s), s]).sort((a, b) => b[0] - a[0] || a[1] - b[1]).map(([, s]) => s);
     const pages = Math.max(1, Math.ceil(found.length / ROWS));
     this.page = Math.min(this.page, pages - 1);
     const shown = found.slice(this.page * ROWS, (this.page + 1) * ROWS);
     put(this.body, shown.map((s) => h("tr", { class: s === app.chosen ? "chosen" : "" },
       h("th", { scope: "row" }, h("button", { class: "link", onclick: () => app.choose(s) }, app.nameOf(s))),
-      h("td", {}, said(app.rewardAt(s, app.step) ?? 0)), h("td", {}, app.actionAt(s, app.step).words),
-      h("td", {}, percent(app.timeAt(s, app.step))), h("td", {}, many(app.picture.visited[s])),
+      h("td", {}, said(app.cells.rewardAt(s, app.stage.step) ?? 0)), h("td", {}, app.cells.actionAt(s, app.stage.step).words),
+      h("td", {}, percent(app.cells.timeAt(s, app.stage.step))), h("td", {}, many(app.picture.visited[s])),
       h("td", {}, app.still ? null : h("button", { "aria-label": `paint ${app.nameOf(s)} with ${said(app.brush.value)}`, onclick: () => app.paint([s], null, `row ${performance.now()}`) }, said(app.brush.value))))));
     put(this.foot,
       h("button", { disabled: this.page === 0, onclick: () => { this.page--; this.draw(); } }, "Before"),
@@ -43,7 +43,7 @@ export class Table {
 
 // The neighbourhood of a state: from where it is entered on the left, where the plan and other actions lead on the right.
 export function graph(found, app) {
-  const width = 760, s = found.state, play = app.actionAt(s, app.step).action;
+  const width = 760, s = found.state, play = app.cells.actionAt(s, app.stage.step).action;
   const gather = (edges, end) => {
     const nodes = new Map();
     for (const edge of edges) {
@@ -62,7 +62,7 @@ export function graph(found, app) {
   const spread = (n, i) => (height / (n + 1)) * (i + 1);
   const bend = (x0, y0, x1, y1) => `M${x0},${y0} C${(x0 + x1) / 2},${y0} ${(x0 + x1) / 2},${y1} ${x1},${y1}`;
   const node = (each, x, y, anchor) => {
-    const reward = each.ends ? 0 : (app.rewardAt(each.state, app.step) ?? 0);
+    const reward = each.ends ? 0 : (app.cells.rewardAt(each.state, app.stage.step) ?? 0);
     const go = () => !each.ends && app.choose(each.state);
     return svg("g", { class: `node ${reward > 0 ? "plus" : reward < 0 ? "minus" : ""}`, tabindex: each.ends ? null : "0", role: each.ends ? null : "button",
       onclick: go, onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); go(); } } },
