@@ -154,7 +154,7 @@ def test_laws_and_union_charges(options):
     counts = random_counts(setting, 1)
     design = random_design(counts, 1)
     slow, problem = Reference(counts, design), assemble(counts, design, nothing_restarted(design))
-    laws, union = calibrated._laws(problem, design), calibrated._union(problem, design, setting)
+    laws, union = calibrated._laws(problem, design), calibrated._union(problem, setting, design.log_laws)
     C = sum(bool(one) for one in slow.sets.values())
     for i, row in enumerate(laws.row):
         law = slow.laws[problem.row[row]]
@@ -182,10 +182,10 @@ def test_each_draw_is_nearly_minimised_and_never_below_the_minimum(name):
     counts = random_counts(setting, 3, most=2000)
     design = whole_design(counts, SHARES, draws=200)
     slow, problem = Reference(counts, design), assemble(counts, design, nothing_restarted(design))
-    laws, charges = calibrated._laws(problem, design), calibrated._union(problem, design, setting)
+    laws, charges = calibrated._laws(problem, design), calibrated._union(problem, setting, design.log_laws)
     discounts = setting.discount ** np.arange(setting.horizon)
     kernels.calibrated.mean_charges(design.seed, np.arange(64), laws, charges)
-    _, lam = kernels.calibrated.search(problem.model, charges, discounts, setting.arrival_rewards, 20, STEPS)
+    _, lam = calibrated.smallest(problem.model, laws, charges, setting)
     for number in range(4):
         found = np.zeros(1)
         kernels.calibrated.simulate(
@@ -218,7 +218,7 @@ def test_each_draw_is_nearly_minimised_and_never_below_the_minimum(name):
 def all_draws(counts, design, result):
     """phi of all draws, each with good multipliers."""
     problem, out = assemble(counts, design, nothing_restarted(design)), np.zeros(design.draws)
-    laws, charges = calibrated._laws(problem, design), calibrated._union(problem, design, counts.setting)
+    laws, charges = calibrated._laws(problem, design), calibrated._union(problem, counts.setting, design.log_laws)
     about = np.ones(counts.setting.horizon), False, result.multipliers, SCALES, STEPS, design.seed, np.arange(design.draws)
     kernels.calibrated.simulate(problem.model, laws, charges, *about, out)
     return out
@@ -280,18 +280,18 @@ def test_golden_functional():
     counts, design = small_example()
     problem = assemble(counts, design, nothing_restarted(design))
     c = np.full(len(problem.m), 1e-3)
-    flat = kernels.calibrated.search(problem.model, CHARGES(c, np.sqrt(c / 2), 0 * c), np.ones(5), False, 20, np.full(30, 0.5))[0]
-    assert flat == pytest.approx(0.137435, abs=1e-6)
+    laws = calibrated._laws(problem, design)
+    flat, _ = calibrated.smallest(problem.model, laws, CHARGES(c, np.sqrt(c / 2), 0 * c), counts.setting)
+    assert flat == pytest.approx(0.137435, abs=1e-5)
 
     setting = ar.Setting(n_states=2, n_actions=1, horizon=3, initial_state=0)
     counts = ar.Counts(setting)
     counts.add_flows(np.array([(h, s, 0, x, 50) for h in range(2) for s in range(2) for x in range(2)]))
     problem = assemble(counts, design := whole_design(counts, SHARES), nothing_restarted(design))
     c = np.full(len(problem.m), 0.01)
-    found = kernels.calibrated.search(problem.model, CHARGES(c, np.sqrt(c / 2), 0 * c), np.ones(3), False, 20, np.full(30, 0.5))[
-        0
-    ]
-    assert found == pytest.approx(math.sqrt(0.005) + math.sqrt(0.01), abs=1e-6)
+    laws = calibrated._laws(problem, design)
+    found, _ = calibrated.smallest(problem.model, laws, CHARGES(c, np.sqrt(c / 2), 0 * c), setting)
+    assert found == pytest.approx(math.sqrt(0.005) + math.sqrt(0.01), abs=1e-5)
 
 
 def test_more_samples_and_wider_sets():

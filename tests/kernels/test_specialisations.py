@@ -28,6 +28,7 @@ with event.install_listener("numba:compile", Listener()):
 print(json.dumps(names))
 """
 EXPLORE = "ar.explore(mdp, 4, max_episodes=50).plan(mdp.reward)"
+CALIBRATED = "ar.explore(mdp, 4, epsilon=2.0, bounds='calibrated', max_episodes=5_000).plan(mdp.reward)"
 IDENTIFY = "ar.identify(mdp, mdp.reward, 4, epsilon=1.0, max_episodes=50)"
 FORMS = """
 import numpy as np
@@ -82,8 +83,9 @@ def output_of(script, folder, cache=None):
     [
         (EXPLORE, 108, 40, ("write_policy", "with_pay", "argsort", "quicksort", "unicode")),
         (IDENTIFY, 68, 20, ("argsort", "unicode")),
+        (CALIBRATED, 118, 40, ("trajectory.search", "is_above", "rollout_each", "argsort", "unicode")),
     ],
-    ids=["explore", "identify"],
+    ids=["explore", "identify", "calibrated"],
 )
 def test_little_is_compiled_for_the_first_use(tmp_path, use, most, of_numba, never):
     """When this was written: 108 of our functions and 37 of Numba's for exploring and planning, 62 and 13 for BPI-UCRL. To make

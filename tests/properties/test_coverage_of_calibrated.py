@@ -149,8 +149,8 @@ def failures_of_risky_actions(runs):
         counts = filled(setting, N, sets)
         c = np.array([0.0, *(deviance(one, [q, 1 - q]) / m for one in N.tolist())])
         charges = kernels.calibrated.Charges(c, np.sqrt(c / 2), 0 * c)
-        model = assemble(counts, design, np.zeros(A, np.int64)).model
-        exact = kernels.calibrated.search(model, charges, np.ones(H), False, 20, np.full(12, 0.5))[0]
+        problem = assemble(counts, design, np.zeros(A, np.int64))
+        exact, _ = calibrated.smallest(problem.model, calibrated._laws(problem, design), charges, setting)
         failed += exact > calibrated_bound(counts, design).quantile
     return failed, allowed(shares.delta, runs)
 

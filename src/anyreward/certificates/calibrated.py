@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import ceil, fsum, inf, log, log1p
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -198,6 +198,11 @@ class Design:
     def row_of_symbol(self) -> np.ndarray:
         """For each of the `symbols`, the row in whose set it is."""
         return np.repeat(np.arange(len(self.step)), self.size)
+
+    @property
+    def log_laws(self) -> float:
+        """What the union bound takes for each row: the logarithm of their number over its share of delta, inf without one."""
+        return log(len(self.step) / self.shares.union) if self.shares.union else inf
 
     @cached_property
     def rank(self) -> int:
@@ -405,6 +410,14 @@ def forecast_bound(counts: Counts, design: Design) -> Calibrated:
     return _compute(counts, design, np.zeros(len(design.step), np.int64), scaled=True)
 
 
+def forecast_by_union(counts: Counts, design: Design, log_laws: float) -> float:
+    """As `forecast_bound`, about which error bound a union bound over all rows would give: `log_laws` is log(rows / delta)."""
+    setting, sets = counts.setting, np.zeros(len(design.step) + 1, np.int64)
+    problem = assemble(counts, replace(design, first=sets, symbols=sets[:0]), sets[:-1], scaled=True)
+    charges = _union(problem, setting, log_laws)
+    return smallest(problem.model, _laws(problem, design), charges, setting)[0]
+
+
 def order_rank(draws: int, level: float, failure: float) -> int:
     """The smallest r with P(Bin(draws, 1 - level) >= r) <= failure; draws + 1 if there is none.
 
@@ -438,7 +451,7 @@ class Problem(NamedTuple):
 def _compute(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool) -> Calibrated:
     setting = counts.setting
     problem = assemble(counts, design, restarts, scaled)
-    laws, charges = _laws(problem, design), _union(problem, design, setting)
+    laws, charges = _laws(problem, design), _union(problem, setting, design.log_laws)
     values, quantile, multipliers = _simulate(problem.model, laws, charges, setting, design, FORECAST if scaled else 0)
     missing = _missing(problem, design, restarts)
     w, w_start = weights(setting)
@@ -640,11 +653,10 @@ def _laws(problem: Problem, design: Design) -> Laws:
     return laws
 
 
-def _union(problem: Problem, design: Design, setting: Setting) -> Charges:
-    """The charges of the rows that a union bound covers."""
+def _union(problem: Problem, setting: Setting, log_laws: float) -> Charges:
+    """The charges of the rows that a union bound covers; `log_laws` is log(rows / delta), inf if they have no delta."""
     R = len(problem.m)
     charges = kernels.calibrated.Charges(np.zeros(R), np.zeros(R), np.zeros(R))
-    log_laws = log(len(design.step) / design.shares.union) if design.shares.union else inf
     kernels.calibrated.union_charges(
         problem.model.edges, problem.seen, problem.m, problem.union, setting.n_outcomes, log_laws, charges
     )
@@ -663,6 +675,19 @@ def _missing(problem: Problem, design: Design, restarts: np.ndarray) -> float:
     return (outside - log(support) if support else inf) * most if most > 0.0 else 0.0
 
 
+def smallest(model: Model, laws: Laws, charges: Charges, setting: Setting) -> tuple[float, np.ndarray]:
+    """The smallest phi that was found for given charges, with its multipliers (H,)."""
+    H, behind = setting.horizon, int(model.w_start > 0.0) + int(setting.arrival_rewards)
+    times = H - 1 + behind  # behind: how many laws the reward of time 0 depends on
+    shape, scales = np.sqrt((np.arange(H) + behind) / max(1, times)), np.append(0.0, 2.0 * 0.5 ** np.arange(COARSE))
+    out, discounts = np.zeros(1), setting.discount ** np.arange(H)
+    multipliers = kernels.calibrated.simulate(
+        model, laws, charges, discounts, setting.arrival_rewards, shape * (times > 0), scales, np.array(REFINED[1]),
+        0, np.array([-1]), out,
+    )  # fmt: skip
+    return float(out[0]), multipliers
+
+
 def _simulate(
     model: Model, laws: Laws, charges: Charges, setting: Setting, design: Design, first: int
 ) -> tuple[np.ndarray, float, np.ndarray]:
@@ -677,7 +702,7 @@ def _simulate(
     discounts = setting.discount ** np.arange(setting.horizon)
     typical = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
     kernels.calibrated.mean_charges(design.seed, first + J + np.arange(TYPICAL), laws, typical)
-    _, multipliers = kernels.calibrated.search(model, typical, discounts, setting.arrival_rewards, COARSE, np.array(REFINED[1]))
+    _, multipliers = smallest(model, laws, typical, setting)
 
     def part(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
         own = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
@@ -835,14 +860,14 @@ class CalibratedBound:
             return np.where(counts.known_rows(), 0.0, radii)
         setting, A = counts.setting, counts.setting.n_actions
         final, times = self.known_design.restarted(np.array(self.restarts, np.int64).reshape(-1, 2))
-        *_, m, violated = _samples(counts, final, times, scaled=False)
-        union, support = final.shares.union, final.shares.support
-        by_union = np.full(len(radii), inf)
+        owner, _, seen, m, violated = _samples(counts, final, times, scaled=False)
+        union, support, some = final.shares.union, final.shares.support, seen > 0
+        by_union = np.full(len(m), inf)
         if union:
-            kernels.radii.all_radii(
-                counts.table, A, setting.n_outcomes, kernels.radii.SUPPORT, setting.n_outcomes,
-                log(len(final.step) / union), np.zeros(0), False, np.zeros(1),
-                np.full(kernels.radii.FEW, np.nan), by_union, np.zeros(len(radii)), np.zeros(len(radii), np.int64),
+            edges = np.concatenate([[0], np.cumsum(np.bincount(owner[some], minlength=len(m)))])
+            charges = kernels.calibrated.Charges(by_union, np.zeros(len(m)), np.zeros(len(m)))
+            kernels.calibrated.union_charges(
+                edges, seen[some], m, np.arange(len(m)), setting.n_outcomes, final.log_laws, charges
             )  # fmt: skip
         layer = np.minimum(np.maximum(final.step, 0), len(counts.table.node_of) - 1)
         node = counts.table.node_of[layer, final.state].astype(np.int64)
@@ -855,7 +880,7 @@ class CalibratedBound:
         with_set = np.array([limits.get(int(k), inf) for k in size]) + np.where(complete, 0.0, outside / final.budget)
         by_set = np.where((size > 0) & ~violated, with_set * (1 + 1e-12) / m, inf)
         radii[counts.table.n > 0] = kernels.radii.NOTHING_KNOWN
-        allowed = np.where(one_block | violated | (size == 0), by_union[row], inf)
+        allowed = np.where(one_block | violated | (size == 0), by_union, inf)
         radii[row] = np.minimum(kernels.radii.NOTHING_KNOWN, np.minimum(allowed, by_set))
         return np.where(counts.known_rows(), 0.0, radii)
 

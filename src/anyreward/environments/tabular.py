@@ -36,8 +36,8 @@ def outcome_of(request: Request, mdp: TabularMDP, rng: np.random.Generator) -> t
             return (kernels.simulate.walk(mdp.model, index, prior, node_of, horizon, key, episodes, rng),)
         case Draws(times, starts):
             return (mdp.draw(times, starts, rng),)
-        case Policies(policies) if len(policies) == 1:
-            return mdp.rollout(policies[0], seed=rng)
+        case Policies(policies) if len(policies) == 1 or policies.strides[0] == 0:  # the same policy in all episodes
+            return mdp.rollout(policies[0], len(policies), seed=rng)
         case Policies(policies):
             return mdp.play_each(policies, rng)
 

@@ -365,32 +365,6 @@ def widest(edges):
 
 
 @threaded
-def search(model, charges, discounts, arrival, coarse, fine):
-    """The smallest phi that was found for given charges, with its multipliers (H,), as in `trajectory.search`."""
-    H, size = len(discounts), model.plane[-1]
-    V, mass, weight = np.zeros(size), np.zeros(size), np.zeros(widest(model.edges))
-    kappa, lam, trial, G = np.zeros(H), np.zeros(H), np.zeros(H), np.zeros(H + 1)
-    clear(model, V)
-    smallest, kappa_start = value(model, charges, lam, discounts, arrival, kappa, V, weight)
-    behind = int(model.w_start > 0.0) + int(arrival)  # how many laws the reward of time 0 depends on
-    times = H - 1 + behind
-    if times == 0:
-        return smallest, lam
-    for i in range(coarse):
-        for j in range(H):
-            trial[j] = 2.0 * 0.5**i * sqrt((j + behind) / times)
-        phi, kappa_start = value(model, charges, trial, discounts, arrival, kappa, V, weight)
-        if phi < smallest:
-            smallest = phi
-            for j in range(H):
-                lam[j] = trial[j]
-    if lam[H - 1] > 0.0:
-        _, kappa_start = value(model, charges, lam, discounts, arrival, kappa, V, weight)
-        smallest = improve(model, charges, lam, discounts, arrival, fine, smallest, trial, kappa, kappa_start, V, weight, mass, G)
-    return smallest, lam
-
-
-@threaded
 def mean_charges(seed, numbers, laws, charges):
     """Writes the average charges of some draws."""
     c = np.zeros(len(laws.row))
@@ -409,14 +383,16 @@ def mean_charges(seed, numbers, laws, charges):
 def simulate(model, laws, charges, discounts, arrival, multipliers, scales, steps, seed, numbers, out):
     """Writes phi of the given draws: with multiples of the given multipliers, the best of which `steps` improve.
 
-    Only the charges of union rows are read; those of calibrated rows are overwritten.
+    A draw overwrites the charges of calibrated rows; the number -1 stands for the charges as they are. Returns the multipliers
+    (H,) of the last draw; all 0 are charges by total variation alone.
     """
     H, size = len(discounts), model.plane[-1]
     V, mass, weight = np.zeros(size), np.zeros(size), np.zeros(widest(model.edges))
     kappa, lam, trial, G = np.zeros(H), np.zeros(H), np.zeros(H), np.zeros(H + 1)
     clear(model, V)
     for i in range(len(numbers)):
-        draw(seed, numbers[i], laws, charges)
+        if numbers[i] >= 0:
+            draw(seed, numbers[i], laws, charges)
         smallest, best, phi, kappa_start = inf, 1.0, inf, inf
         for scale in scales:
             for j in range(H):
@@ -424,13 +400,14 @@ def simulate(model, laws, charges, discounts, arrival, multipliers, scales, step
             phi, kappa_start = value(model, charges, lam, discounts, arrival, kappa, V, weight)
             if phi < smallest:
                 smallest, best = phi, scale
-        if len(steps) > 0 and best * multipliers[H - 1] > 0.0:
+        for j in range(H):
+            lam[j] = best * multipliers[j]
+        if len(steps) > 0 and lam[H - 1] > 0.0:
             if best != scales[-1]:
-                for j in range(H):
-                    lam[j] = best * multipliers[j]
                 phi, kappa_start = value(model, charges, lam, discounts, arrival, kappa, V, weight)
             smallest = improve(model, charges, lam, discounts, arrival, steps, phi, trial, kappa, kappa_start, V, weight, mass, G)
         out[i] = smallest
+    return lam
 
 
 @threaded

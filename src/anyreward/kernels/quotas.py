@@ -1,16 +1,15 @@
-"""Collecting planned amounts of data: where to go for them, how to plan them, and how they are counted.
+"""Collecting planned amounts of data: where to go for them, and how they are counted.
 
 `occupancy` finds the policy that earns most in the empirical model, where to pass through a row at step h earns
-weight_h need(row), and how often it is expected to pass through each row. `virtual` uses it to forecast how often an exploration
-would visit each row. `count` reads episodes in the order in which they were played, and counts the first samples of every law of
-a design.
+weight_h need(row), and how often it is expected to pass through each row. `count` reads episodes in the order in which they were
+played, and counts the first samples of every law of a design.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .compiled import allocates, loop
+from .compiled import loop
 from .rf import total_ahead
 from .table import is_known, row_of
 
@@ -58,29 +57,6 @@ def occupancy(table, A, weight, need, V, best, mass, visits):
                 for e in range(first[row], first[row] + size[row]):
                     mass[plane_next, target[e]] += here * seen[e] / n[row]
             node = following[node]
-
-
-@allocates
-def virtual(table, A, weight, planes, episodes, growth):
-    """The expected visits of every row, (N * A,), after so many episodes of an exploration of the empirical model.
-
-    It always goes where weight_h / n adds up to most, as RF-trajectory does, and looks again whenever the episodes have grown by
-    the factor `growth`.
-    """
-    N = len(table.state)
-    V, mass, best = np.zeros((planes, N)), np.zeros((planes, N)), np.zeros((planes, N), np.uint32)
-    total, visits, need = np.zeros(N * A), np.zeros(N * A), np.zeros(N * A)
-    t = 0.0
-    while t < episodes:
-        more = min(episodes - t, max(1.0, (growth - 1.0) * t))
-        for row in range(N * A):
-            need[row] = 1.0 / max(0.1, total[row])
-        visits[:] = 0.0
-        occupancy(table, A, weight, need, V, best, mass, visits)
-        for row in range(N * A):
-            total[row] += more * visits[row]
-        t += more
-    return total
 
 
 @loop
