@@ -16,7 +16,7 @@ recommendation <= V* <= V_up at the start. (Robust dynamic programming over inde
 recommended policy over all models in the balls, and V_up the largest optimal value.)
 
 Rewards. `rewards="known"`: r is given. `"observed"`: it is deterministic and seen along the way, anywhere in [0, 1] until then.
-`"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8), half of delta.
+`"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8.1), half of delta.
 After an episode has terminated, nothing is paid. Rewards of another range [low, high] are rescaled to [0, 1], and everything that
 is reported is in their own units.
 """
@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 @register("bpi-ucrl")
 class BPIUCRL(IndexExplorer):
     """BPI-UCRL as ask and tell: `tell` takes the observed rewards as well, unless they are known.
+
+        explorer = anyreward.BPIUCRL(setting, reward)
+        explorer.tell(*env.rollout(explorer.ask(), episodes=10))
+        explorer.recommendation, explorer.own_epsilon   # a policy, and how much it can lose
 
     Parameters
     ----------

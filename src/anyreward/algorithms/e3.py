@@ -9,8 +9,8 @@ Sampling   play argmax_a p_hat E_{h+1} in known states, the policy that escapes 
 empirical
            model, and the action that was tried least in the others (balanced wandering).
 
-Guarantee, derived here (`docs/theory.md`, 22), on the event that ||p_hat - p||_1 <= alpha for all known states at all times, of
-probability at least 1 - delta/2. With eps_1 = alpha H (H-1) / 4, at all times and for every reward at once:
+Guarantee, derived here (`docs/theory.md`, 22.3 and 22.8), on the event that ||p_hat - p||_1 <= alpha for all known states at all
+times, of probability at least 1 - delta/2. With eps_1 = alpha H (H-1) / 4, at all times and for every reward at once:
 
     V* - V^{plan} <= 4 eps_1 + 2 H E_0(s_1) for backward induction on p_hat: `own_epsilon`
 

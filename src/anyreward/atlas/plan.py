@@ -124,7 +124,12 @@ class Plan:
         return as_array(self.choice, setting.n_outcomes, setting.n_actions)[:, : setting.n_states]
 
     def playing(self, policy: np.ndarray) -> Plan:
-        """This plan with another policy, (H, S), to be played; its bounds are not those of that policy."""
+        """This plan with another policy, (H, S), to be played; its bounds are not those of that policy.
+
+        Example:
+
+            plan.playing(policy).run(env, episodes=10)
+        """
         setting = self.atlas.counts.setting
         checked = as_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
         return replace(self, choice=kernels.planning.as_choice(checked))
@@ -138,8 +143,8 @@ class Plan:
     def terms(self) -> dict[str, Interval]:
         """The value of the policy split by the named terms of its reward (`anyreward.term`), with certified bounds.
 
-        Factors are part of a term, so that the values add up to `value`. All bounds hold at once, on the event of the plan. Empty
-        if the reward has no terms.
+        Factors are part of a term, so that the values add up to `value`. All bounds hold at once, on the event of the plan
+        (`docs/theory.md`, 17.2). Empty if the reward has no terms.
         """
         found = {}
         for name, reward in self.scoring.terms.items():
@@ -149,6 +154,8 @@ class Plan:
 
     def act(self, observation: Any, step: int, action_mask: Any = None) -> Any:
         """The environment's own action for one of its observations.
+
+            action = plan.act(observation, step=0)
 
         Parameters
         ----------
@@ -240,6 +247,8 @@ class Plan:
     def run(self, env: Any, episodes: int = 1, *, reward: Any = None, seed: int = 0, **adapter: Any) -> np.ndarray:
         """Plays the plan in an environment and returns what was earned in each episode, (episodes,).
 
+            plan.run(env, episodes=100).mean()
+
         Parameters
         ----------
         env
@@ -266,6 +275,8 @@ class Plan:
 
     def to_pandas(self, visited: bool = False) -> Any:
         """What the plan does, as a pandas data frame with one row for each step and state.
+
+            plan.to_pandas(visited=True).head()
 
         The columns are step, state (its number), name (what the state is called), observation (a value of the observation space
         that belongs to the state, None for the extra state of terminations), action (its name), action_number, seen (how
@@ -336,6 +347,8 @@ class Plan:
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the certified interval within what is possible, and what the plan does.
+
+            plan.plot().savefig("plan.png")
 
         Parameters
         ----------

@@ -6,10 +6,10 @@ greedy for the lower values <= V* <= V_up(r) for every r. So
 
     epsilon = max_r V_up(r) - V_lo(r)
 
-holds for all given rewards at once, with no union over them (`docs/theory.md`, 20).
+holds for all given rewards at once, with no union over them (`docs/theory.md`, 20.1).
 
 One of them may be the environment's own, of which only payments were observed. Half of delta is then for the balls, and half for
-its means (`docs/theory.md`, 8).
+its means (`docs/theory.md`, 8.1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Confidence radii of shared laws, and of the pairs that draw from them (`docs/theory.md`, 15).
+"""Confidence radii of shared laws, and of the pairs that draw from them (`docs/theory.md`, 15.2).
 
 With probability at least 1 - delta, at all times at once, every law g that has to be estimated satisfies
 

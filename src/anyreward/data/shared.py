@@ -3,7 +3,7 @@
 `counts.shared` is a `Shared`. It has the counts of each law, from all pairs that reveal its draws, and a table in which every
 pair has the estimates of its laws, whether or not the pair itself was visited: p_hat(s'|s,a) is the probability of all
 combinations of outcomes that lead to s', where each draw has the empirical distribution of its law. Certificates, robust
-intervals and plans work on that table as they work on the table of counts (`docs/theory.md`, 15).
+intervals and plans work on that table as they work on the table of counts (`docs/theory.md`, 15.1 and 15.2).
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class ObservedRewards:
 
         Each mean lies in a KL confidence interval around the average of its observed rewards, or anywhere in the range if there
         are none. All intervals hold at once, at all times, with probability at least 1 - delta, which they share
-        (`docs/theory.md`, 8).
+        (`docs/theory.md`, 8.1).
 
         The means are those of each (h, s, a). With `stationary_rewards` they are those of (s, a) if the transitions are
         stationary too; otherwise those of (s, a, s'), because the distribution of the successor then changes with the step, and
