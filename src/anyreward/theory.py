@@ -50,7 +50,7 @@ def beta(n: float, setting: Setting, delta: float) -> float:
         A random initial state adds one to the number of distributions in the first logarithm. S - 1 is one less than the number
         of outcomes of a transition (`Setting.n_outcomes`); if it is 0, so is the second term.
     delta : float
-        The confidence parameter, in (0, 1).
+        The probability of a failure, in (0, 1).
     """
     return float(paper_beta(n, setting, delta))
 
@@ -76,7 +76,7 @@ def tau_bound(setting: Setting, epsilon: float, delta: float, algorithm: str = "
     setting : Setting
         Step-dependent or stationary, with a fixed or a random initial state.
     epsilon, delta : float
-        The accuracy and the confidence parameter that the algorithm is run with.
+        The epsilon and the delta that the algorithm is run with.
     algorithm : {"rf-ucrl", "bpi-ucrl"}, default "rf-ucrl"
         Theorem 1 or Theorem 2 of the paper or, in a stationary setting, the bound of its appendix.
 

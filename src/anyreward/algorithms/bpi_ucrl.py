@@ -13,7 +13,7 @@ Recommendation   argmax_a Q_lo_h(s,a).
 
 Guarantee: on the event that all laws lie in their balls, of probability at least 1 - delta, at every time V_lo <= value of the
 recommendation <= V* <= V_up at the start. (Robust dynamic programming over independent balls: V_lo is the smallest value of the
-recommended policy over all models in the balls, and V_up the largest optimal value.)
+recommended policy over all models in the balls, and V_up the largest optimum.)
 
 Rewards. `rewards="known"`: r is given. `"observed"`: it is deterministic and seen along the way, anywhere in [0, 1] until then.
 `"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8.1), half of delta.

@@ -17,7 +17,7 @@ times, of probability at least 1 - delta/2. With eps_1 = alpha H (H-1) / 4, at a
 So it ends at 4 eps_1 = epsilon/2, once nothing unknown can be met. While H E_0 > epsilon/2, unknown states are met with
 probability at least epsilon/(4H): with probability 1 - delta that is so for at most (8H/epsilon) (N m + log(2/delta)) episodes.
 
-In the original there is one reward, whose optimal value is known, no reset, and a policy is good where it halts; it explores or
+In the original there is one reward, whose optimum is known, no reset, and a policy is good where it halts; it explores or
 exploits by whether the known part of the model is good enough for that value. Without that value exploring alone is left, and
 neither the policy that escapes nor the rule for stopping looks at a reward. As in R-MAX no samples are discarded. No discount.
 """

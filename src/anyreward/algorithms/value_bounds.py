@@ -5,7 +5,7 @@
 
 On the event that all laws lie in their balls (`docs/theory.md`, 7.1), V_lo <= value of argmax_a Q_lo <= V* <= V_up at the start.
 (Robust dynamic programming over independent balls: V_lo is the smallest value of that policy over all models in the balls, and
-V_up the largest optimal value.) BPI-UCRL brings them up to date after every episode, UCRL2 and KL-UCRL when a phase begins.
+V_up the largest optimum.) BPI-UCRL brings them up to date after every episode, UCRL2 and KL-UCRL when a phase begins.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class Atlas:
             largest.
         rewards : {"random", "deterministic"}, optional
             For `"own"` only. "random", the default: nothing is assumed. The mean reward of each step, state and action lies in a
-            KL confidence interval (`docs/theory.md`, 9.6). Half of delta is spent on these means and half on the transitions, so
+            KL interval (`docs/theory.md`, 9.6). Half of delta is spent on these means and half on the transitions, so
             the bounds of the plan hold with probability at least 1 - delta. "deterministic": you know that the same transition
             always pays the same, so one observation is enough. Data that contradict this are refused.
         stationary_rewards : bool, default False
@@ -688,7 +688,7 @@ class Atlas:
             one.merge(other).episodes                       # 200
 
         The merged certificate is valid if it was decided which runs to merge before they were seen, or if all runs are merged:
-        with the runs in a row, the samples of each transition distribution are still independent draws. Choosing runs by how they
+        with the runs in a row, the samples of each law are still independent draws. Choosing runs by how they
         turned out voids it, and so does counting a run twice, which is refused.
 
         Parameters

@@ -68,7 +68,7 @@ class Interval(Bounds):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A policy for one reward, with certified bounds on its value and on the optimal value. `Atlas.plan` makes plans.
+    """A policy for one reward, with certified bounds on its value and on the optimum. `Atlas.plan` makes plans.
 
         plan.act(observation, step)         # the environment's own observation and action
         plan.run(env, episodes=100)         # what was earned in each episode
@@ -76,11 +76,11 @@ class Plan:
 
     On the certificate's event,
 
-        lower <= true value of the policy <= true optimal value <= upper.
+        lower <= true value of the policy <= true optimum <= upper.
 
     This holds for every plan made from the same counts at once: any number of rewards may be asked for, chosen after seeing the
-    data, and no further delta is spent. *Proof.* The event says that every true transition distribution lies in its KL ball, and
-    does not mention rewards. `lower` is the smallest value of the policy, and `upper` the largest optimal value, over all models
+    data, and no further delta is spent. *Proof.* The event says that every true law lies in its KL ball, and
+    does not mention rewards. `lower` is the smallest value of the policy, and `upper` the largest optimum, over all models
     in the balls.
 
     A plan for the environment's own reward has an event of its own, of the same probability (`Atlas.plan`).
@@ -136,7 +136,7 @@ class Plan:
 
     @property
     def regret_bound(self) -> float:
-        """The largest possible difference between the optimal value and the value of the policy: upper - lower."""
+        """The largest possible difference between the optimum and the value of the policy: upper - lower."""
         return self.upper - self.lower
 
     @cached_property
@@ -202,9 +202,9 @@ class Plan:
 
     @cached_property
     def upper_V(self) -> np.ndarray:
-        """An upper bound on the true optimal value from each step and state, (H + 1, S).
+        """An upper bound on the true optimum from each step and state, (H + 1, S).
 
-        Together: on the event of the plan, lower_V <= true value of the policy <= true optimal value <= upper_V in all steps and
+        Together: on the event of the plan, lower_V <= true value of the policy <= true optimum <= upper_V in all steps and
         states at once; with `paid_once`, in those that can be reached.
         """
         high = self.atlas._robust(self.scoring, MOST).state_values(kernels.robust.UPPER)

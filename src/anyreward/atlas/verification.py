@@ -49,7 +49,7 @@ class Verification(Interval):
     explored : (float, float)
         The interval by what was explored alone, which holds with probability at least 1 - delta/2.
     optimum : float
-        An upper bound on the optimal value; nan for a difference.
+        An upper bound on the optimum; nan for a difference.
     scores : dict of str to Interval
         The same for further rewards, which were scored on the same episodes. All intervals of a verification hold at once.
     episodes : int
@@ -66,7 +66,7 @@ class Verification(Interval):
 
     @property
     def regret_bound(self) -> float:
-        """The largest possible difference between the optimal value and the value of the plan."""
+        """The largest possible difference between the optimum and the value of the plan."""
         return self.optimum - self.lower
 
     def __str__(self) -> str:
@@ -223,5 +223,5 @@ def _played(x: np.ndarray, scoring: Scoring, delta: float, difference: bool) -> 
 
 
 def _optimum(atlas: Atlas, scoring: Scoring) -> float:
-    """An upper bound on the optimal value, on the event of the scoring."""
+    """An upper bound on the optimum, on the event of the scoring."""
     return min(scoring.highest, atlas._robust(scoring, MOST).of(None, kernels.robust.UPPER) + scoring.slack)

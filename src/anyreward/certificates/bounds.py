@@ -370,7 +370,7 @@ class TightBoundDetails:
 
 
 def relevant_laws(setting: Setting, last_step: bool = False) -> int:
-    """The number of transition distributions that values from the start depend on: delta is shared among these and no others.
+    """The number of laws that values from the start depend on: delta is shared among these and no others.
 
     Absorbing states and illegal actions of the setting are not counted. The last step counts only for rewards on arrival (if the
     setting has `arrival_rewards`, or with `last_step`). At the first step only the states count in which an episode can start, if

@@ -85,7 +85,7 @@ class LawQuotas:
     def radii(self, counts: Counts, delta: float, scaled: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """The KL and total variation radius of each draw of every row of `Counts.model_table`; `scaled` is for forecasts.
 
-        An estimated initial distribution has the all-times radius of `law_radii`, as one more law among which delta is shared.
+        An estimated start has the all-times radius of `law_radii`, as one more law among which delta is shared.
         """
         self.check(counts.setting)
         setting, shared = counts.setting, counts.shared

@@ -34,7 +34,7 @@ SEVERAL = "several"  # in place of the fingerprint of one reward, if there are s
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proved accuracy: with probability at least 1 - delta, every plan from the counts is epsilon-optimal.
+    """A proved sentence: with probability at least 1 - delta, every plan from the counts is epsilon-optimal.
 
         certificate = anyreward.certify(counts, delta=0.1)
         print(certificate)
@@ -56,7 +56,7 @@ class Certificate:
     Attributes
     ----------
     epsilon : float
-        The accuracy, in units of reward. The trivial accuracy is `largest`; an epsilon that is not smaller says nothing.
+        How much a plan can lose, in units of reward. An epsilon that is not below `largest` says nothing.
     delta : float
         The probability that the statement is false is at most delta.
     bounds : str
@@ -375,7 +375,7 @@ def certify(
     structure: Structure | None = None,
     **options: Any,
 ) -> Certificate:
-    """The accuracy that these counts prove, whoever collected the data.
+    """The epsilon that these counts prove, whoever collected the data.
 
         counts = Counts.from_episodes(states, actions, setting)
         certificate = certify(counts, delta=0.1)
@@ -413,7 +413,7 @@ def certify(
     episodes because of what happened in them voids the certificate.
     """
     if not isinstance(counts, Counts):
-        raise ValueError(f"counts is {shown(counts)}: it has to be the counts of a data set.")
+        raise ValueError(f"counts is {shown(counts)}: it has to be `Counts`, such as Counts.from_episodes makes.")
     if structure is not None:
         counts = counts.with_structure(structure)
     if (

@@ -265,7 +265,7 @@ class FactoredValue(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FactoredCertificate:
-    """A proved accuracy of the empirical model of many parts, for every policy and every reward in [0, 1] at once.
+    """A proved epsilon for the empirical model of many parts, for every policy and every reward in [0, 1] at once.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """What counts prove for several given rewards: for each of them a plan that is certain to be epsilon-optimal.
 
-For reward r let V_up(r) be the largest optimal value and V_lo(r) the largest guaranteed value over all models in the KL balls
+For reward r let V_up(r) be the largest optimum and V_lo(r) the largest guaranteed value over all models in the KL balls
 (`intervals`). On the event that all laws lie in their balls, which mentions no reward, V_lo(r) <= value of the policy that is
 greedy for the lower values <= V* <= V_up(r) for every r. So
 

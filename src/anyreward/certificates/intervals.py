@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Robust:
-    """Robust planning for one reward over all models whose transition distributions lie in KL balls around the empirical ones.
+    """Robust planning for one reward over all models whose laws lie in KL balls around the empirical ones.
 
     Let c be the radius of a state-action pair's ball. On the event that every true distribution p satisfies KL(p_hat, p) <= c,
     the smallest and the largest value over these models enclose the true value (`docs/theory.md`, 6.1). With a declared

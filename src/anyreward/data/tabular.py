@@ -201,7 +201,7 @@ class TabularMDP:
         return int(self.initial.argmax()) if self.initial.max() == 1.0 else None
 
     def digest(self) -> str:
-        """A SHA-256 fingerprint of the transition probabilities and the initial distribution.
+        """A SHA-256 fingerprint of the transition probabilities and the start.
 
         Example:
 

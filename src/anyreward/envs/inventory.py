@@ -1,4 +1,4 @@
-"""Stock keeping: the dynamics stay the same and are explored once, while the prices change."""
+"""Stock keeping: the transitions stay the same and are explored once, while the prices change."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def psi_mean(mean, n):
 
 @loop
 def kl_interval(mean, n, log_laws):
-    """A confidence interval for the mean of rewards in [0, 1] of which n have the average `mean`.
+    """An interval for the mean of rewards in [0, 1] of which n have the average `mean`.
 
     `log_laws` is log(laws / delta): delta is shared among that many means.
     """

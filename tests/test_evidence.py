@@ -1,0 +1,85 @@
+"""The tables of docs/ are those that benchmarks printed, which are kept in docs/evidence/. (The README's: test_readme.py.)"""
+
+import re
+
+from .test_readme import EVIDENCE, ROOT, rows
+
+ALGORITHMS, WORKERS = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("algorithms", "workers"))
+
+
+def table(text, heading):
+    """The rows of the first table after a text, without its first line and the rule."""
+    after = text[text.index(heading) :]
+    found = re.search(r"(?:^\|.*\n)+", after, re.M)[0]
+    return rows(found)[2:]
+
+
+def printed(name):
+    """The lines of Rich tables in a stored output, by the title above them."""
+    found, title = {}, ""
+    for line in EVIDENCE[name].splitlines():
+        if line.startswith("│"):
+            found.setdefault(title, []).append(rows(line, "│")[0])
+        elif line and not line.startswith(("#", "┏", "┃", "┡", "└")):
+            title = line.strip()
+    return found
+
+
+def numbers(text):
+    return [float(x.replace(",", "")) for x in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def test_how_near_to_the_limit():
+    names = {"double chain": "double chain, 31 states", "FrozenLake": "FrozenLake, 16 states"}
+    names["garnet, 20 states"] = "garnet, 20 states, 3 actions, 3 successors"
+    found, body = printed("limits"), table(ALGORITHMS, "| ε = 0.1 H |")
+    assert len(body) == len(found) == 6
+    for row in body:
+        name, when = row[0].rsplit(", ", 1)
+        line = next(line for line in found[f"{names[name]}, {when.replace('by step', 'step-dependent')}"] if line[0] == "0.1 H")
+        assert [cell.replace("–", "-") for cell in row[1:]] == line[1:]
+    ends = {
+        level: [float(line[-1]) for lines in found.values() for line in lines if line[0] == level]
+        for level in ("0.05 H", "0.5 H")
+    }
+    said = re.search(r"At 0\.05 H the ratios are ([\d.]+) to ([\d.]+), at 0\.5 H ([\d.]+) to ([\d.]+)", ALGORITHMS)
+    assert [float(x) for x in said.groups()] == [f(ends[level]) for level in ends for f in (min, max)]
+
+
+def test_side_by_side():
+    found = {}
+    for line in EVIDENCE["compare"].splitlines():
+        cells = re.split(r"\s{2,}", line.strip())
+        if len(cells) in (5, 6) and cells[0] != "algorithm":
+            found.setdefault(cells[0], []).extend(cells[1:])
+    body = table(ALGORITHMS, "| algorithm | error, own reward |")
+    assert len(body) >= 25
+    for row in body:
+        cells = found[row[0].strip("`")]
+        assert row[1:5] == cells[:4]
+        assert row[5:] == [cell.split(" [")[0] for cell in cells[-2:]]
+    said = r"((?:`[\w-]+`(?:, | and ))+`[\w-]+`) explore like `random` here: an error of (\S+) and a certificate of (\S+)\. "
+    like = re.search(said, ALGORITHMS)
+    listed = re.findall(r"`([\w-]+)`", like[1])
+    assert {*listed, *(row[0].strip("`") for row in body)} == set(found)
+    for name in [*listed, "random"]:
+        assert f"{float(found[name][0].split(' [')[0]):.2f}" == like[2]
+        assert found[name][-1].split(" [")[0] == like[3]
+
+
+def test_workers():
+    lines = printed("workers")["Throughput, B = 8"]
+    slow = [line for line in lines if line[0] == "sleeps for 1 ms"]
+    body = table(WORKERS, "| | steps a second |")
+    assert [row[1:] for row in body] == [line[2:] for line in slow]
+    ratios = [line[3].removesuffix(" ×") for line in lines if line[0] != "sleeps for 1 ms" and line[1] != "in this process"]
+    assert f"at {min(ratios)} to {max(ratios)} times the speed of one process" in WORKERS
+
+
+def test_batches_and_overhead():
+    for row, line in zip(table(WORKERS, "| | B = 1 |"), printed("batches")["Episodes to certify"], strict=True):
+        more = [f"{episodes} ({share})" for episodes, share in zip(line[2:4], line[4:], strict=True)]
+        assert [cell.replace("−", "-") for cell in row[1:]] == [line[1], *more]
+    lines = printed("overhead")["µs a step, one process"]
+    for row, line in zip(table(WORKERS, "| | environment | exploration |"), lines, strict=True):
+        assert row[1:] == line[1:]
