@@ -83,3 +83,46 @@ def test_batches_and_overhead():
     lines = printed("overhead")["µs a step, one process"]
     for row, line in zip(table(WORKERS, "| | environment | exploration |"), lines, strict=True):
         assert row[1:] == line[1:]
+
+
+def test_samplers():
+    """Each number and its standard error, and which are significantly better or worse than the default."""
+    found, problem = {}, ""
+    for line in (EVIDENCE["samplers"] + EVIDENCE["samplers-others"]).splitlines():
+        if run := re.match(r"    (\S+) +(\S+) \+- (\S+) .* us(?:  (\w+))?$", line):
+            found[run[1], problem] = float(run[2]), float(run[3]), {"better": "**+**", "worse": "−", None: ""}[run[4]]
+        elif line and line[0] != "#":
+            problem = line.split(",")[0]
+    body = table(ALGORITHMS, "| sampler | double-chain |")
+    problems = rows(re.search(r"^\| sampler .*$", ALGORITHMS, re.M)[0])[0][1:]
+    assert {(row[0].strip("`"), problem) for row in body for problem in problems} == set(found)
+    for row in body:
+        for problem, cell in zip(problems, row[1:], strict=True):
+            mean, error, verdict = found[row[0].strip("`"), problem]
+            value, _, spread, *mark = cell.split(" ")
+            assert abs(float(value) - mean) < 0.0051
+            assert abs(float(spread) - error) < 0.0051
+            assert "".join(mark) == verdict
+    default = "rf-trajectory"
+    assert "its ε is 6% larger" in ALGORITHMS
+    assert round(100 * (found["ucb-zero:scale=0.001", "n-room"][0] / found[default, "n-room"][0] - 1)) == 6
+    assert "plain counts are 7% better than the default" in ALGORITHMS
+    assert round(100 * (1 - found["count", "deep-sea"][0] / found[default, "deep-sea"][0])) == 7
+    assert "worse than uniform actions on five of the six problems" in ALGORITHMS
+    assert sum(found["maxent", problem][0] > found["random", problem][0] for problem in problems) == 5
+
+
+def test_how_fast_slow_samplers_are():
+    speeds = dict(re.findall(r"^(\S+) +(?:\S+ )+ +\S+(?: \[.*?\])? +([\d,]+)  ", EVIDENCE["compare"], re.M))
+    million = [float(speeds[name].replace(",", "")) / 1e6 for name in ("info-gain", "coverage", "maxent")]
+    assert "play 3 to 4 million transitions a second" in ALGORITHMS
+    assert 3.0 <= min(million) <= max(million) <= 4.0
+    assert f"plays {speeds['psrl']}: it is for small problems" in ALGORITHMS
+
+
+def test_ten_thousand_runs():
+    """2 algorithms, 2 environments, 2 horizons and 1,250 seeds, as the tutorial says."""
+    lines = [line.split() for line in EVIDENCE["ten-thousand"].splitlines() if "  1250 " in line]
+    assert len(lines) == 8
+    assert sum(int(line[3]) for line in lines) == 10_000
+    assert "× 1,250 seeds = 10,000 cells" in (ROOT / "docs" / "tutorials" / "cluster.md").read_text()
