@@ -133,6 +133,11 @@ class ConstrainedPlan:
             earned[mine] = plan.run(env, int(mine.sum()), reward=reward, seed=seed + i, **adapter)
         return earned
 
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
+
     def __str__(self) -> str:
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
         many = "one policy" if len(self.plans) == 1 else f"a mixture of {len(self.plans)} policies"

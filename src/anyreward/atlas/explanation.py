@@ -92,6 +92,11 @@ class Explanation:
     charges: tuple[Charge, ...]
     episodes_to_halve: float | None
 
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
+
     def __str__(self) -> str:
         head = f"the interval of the plan is {up(self.plan.regret_bound)} wide"
         if self.plan.regret_bound < 0.99 * self.width:

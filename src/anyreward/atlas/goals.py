@@ -92,6 +92,12 @@ class GoalPlan:
         """
         return Player(self)
 
+    def _repr_html_(self) -> str:
+        from ..pages import interval_bar, result_card
+
+        chance = self.steps is not None or self.automaton.pays is None
+        return result_card(self, interval_bar(self.value.lower, self.value.upper, 0.0, 1.0, self.value.value) if chance else None)
+
     def __str__(self) -> str:
         sure = f"{interval(self.value.lower, self.value.upper)} with probability {confidence_level(self.delta)}"
         what = "value" if self.automaton.pays is not None else "probability"

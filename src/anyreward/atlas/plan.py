@@ -61,6 +61,11 @@ class Interval(Bounds):
     def __getnewargs__(self) -> tuple[Any, ...]:
         return (*self, self.delta, self.assumptions)
 
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
+
     def __str__(self) -> str:
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
         return f"{self.value:.4g} in {sure}{assumed(self.assumptions)}"

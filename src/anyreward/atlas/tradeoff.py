@@ -101,6 +101,11 @@ class TradeOff:
 
         return draw_trade_off(self)
 
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
+
     def __str__(self) -> str:
         rows = [
             f"{share:.3f}  {a.value:10.4g} in {interval(a.lower, a.upper):22}  {b.value:10.4g} in {interval(b.lower, b.upper)}"

@@ -95,6 +95,11 @@ class Drift:
     new_transitions: int
     assumptions: tuple[str, ...]
 
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
+
     def __str__(self) -> str:
         head = "the environment has changed" if self.changed else "no evidence that the environment has changed"
         said = [
