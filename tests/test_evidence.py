@@ -143,3 +143,19 @@ def test_what_the_numbers_were_before():
     changes = " ".join((ROOT / "CHANGELOG.md").read_text().split())
     assert "costs 3 µs on top of the environment's own time, in place of 6 to 7" in changes
     assert re.search(r"10⁶ states, H = 100, takes [^;]* up to 1\.5 GB; before, it took more than 15 GB", changes)
+
+
+def test_what_assumptions_about_ends_and_rewards_are_worth():
+    page = (ROOT / "docs" / "environments.md").read_text()
+    found, assumed = {}, ""
+    for line in printed("ends")[""]:
+        assumed = line[0] or assumed
+        found.setdefault(assumed, []).append(line)
+    names = {"outcome": "nothing (default)", "end": "nothing, all alike", "state": "always where once"}
+    for said, episodes, *intervals in table(page, "| assumed of terminations | episodes |"):
+        lines = found[names[re.search(r'`"(\w+)"`', said)[1]]]
+        assert [episodes, *intervals] == [lines[0][1], *(line[4] for line in lines)]
+    values = {float(line[5]) for lines in found.values() for line in lines}
+    assert {line[6] for lines in found.values() for line in lines} == {"0.1991"}
+    assert "The optimum is 0.1991 and every plan\nis worth 0.195 or more" in page
+    assert min(values) >= 0.195
