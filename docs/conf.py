@@ -116,6 +116,22 @@ def show_signature(app, what, name, obj, options, signature, annotation):
     return short, annotation
 
 
+THEOREMS = {  # the anchor of each theorem and section of theory.md
+    found[1]: re.sub(r"[^\w\- ]", "", found[0].lstrip("# ").lower()).replace(" ", "-")
+    for found in re.finditer(r"^##+ (?:(?:Lemma|Theorem) )?(\d+(?:\.\d+|[a-z])?)\b.*$", (HERE / "theory.md").read_text(), re.M)
+}
+NAMED = re.compile(r"(?<=`docs/theory\.md`,)\s+\d+(?:\.\d+|[a-z])?(?:(?:,|,?\s+and)\s+\d+(?:\.\d+|[a-z])?)*")
+
+
+def link_theorems(app, what, name, obj, options, lines) -> None:
+    """What a docstring calls `docs/theory.md`, 13.3 is a link to that theorem. All pages of the reference are in one folder."""
+
+    def links(named: re.Match) -> str:
+        return re.sub(r"\d+(?:\.\d+|[a-z])?", lambda found: f"`{found[0]} <../theory.html#{THEOREMS[found[0]]}>`__", named[0])
+
+    lines[:] = NAMED.sub(links, "\n".join(lines)).split("\n")
+
+
 SECTION = re.compile(r"^(Parameters|Attributes|Returns|Yields|Raises|Methods|Other Parameters)$")
 
 
@@ -150,4 +166,5 @@ def setup(app) -> None:
     write_what_is_made()
     app.connect("autodoc-process-signature", show_signature)
     app.connect("source-read", follow_root_pages)
+    app.connect("autodoc-process-docstring", link_theorems, priority=50)
     app.connect("autodoc-process-docstring", show_code, priority=100)  # before napoleon

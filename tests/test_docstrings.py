@@ -1,16 +1,24 @@
 """The examples in the docstrings of what is public run as they are, with smaller budgets, in the double chain."""
 
 import inspect
+import json
+import pydoc
 import re
 import textwrap
+from ast import literal_eval
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from gymnasium.spaces import Dict, Discrete
 
 import anyreward
 
-NOT_RUN = ("lower <= true value", "H = log(", "ar.studio(")  # formulas; what opens a page, which tests/studio does
+ROOT = Path(__file__).parents[1]
+FORMULAS = ("lower <= ", "value.lower <= ", "the true expected sum", "H = log(", "beta(n, delta) =", "by step  ")
+NOT_RUN = ("ar.studio(", "from anyreward.testing", "check_explorer(", "@pytest")  # what tests/studio and tests/contracts do
 SMALLER = {
     "epsilon=2.0": "epsilon=8.0",
     "max_seconds=60": "max_seconds=0.1",
@@ -20,16 +28,35 @@ SMALLER = {
 LISTS = ("Parameters", "Attributes", "Returns", "Raises")
 
 
-def public():
-    """Everything in `anyreward.__all__`, with the methods of its classes, by name."""
-    yield "anyreward", anyreward
-    for name in anyreward.__all__:
-        value = getattr(anyreward, name)
-        yield name, value
-        if inspect.isclass(value):
-            for method, it in vars(value).items():
-                if not method.startswith("_"):
-                    yield f"{name}.{method}", getattr(it, "__func__", it)
+def shown():
+    """What the pages of the reference show: names and objects, with the members that are listed, or else all public ones."""
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
+        module = ""
+        for line, options in re.findall(r"^\.\. ((?:auto|current)\w+:: \S+)((?:\n   .*)*)", page.read_text(), re.M):
+            what, name = line.split(":: ")
+            if what == "currentmodule":
+                module = name
+                continue
+            path = name if name.startswith("anyreward") else f"{module}.{name}"
+            value = import_module(path) if what == "automodule" else pydoc.locate(path)
+            assert value is not None, f"{page.name} shows {path}, which does not exist"
+            yield path.removeprefix("anyreward."), value
+            members = re.search(r":members:((?:[^:]|\n {4,})*)", options)
+            for member in [] if members is None else re.findall(r"\w+", members[1]) or public_members(value):
+                yield f"{path.removeprefix('anyreward.')}.{member}", inspect.getattr_static(value, member)
+
+
+def public_members(value):
+    """What autodoc shows of a class or module: its own members that have a docstring."""
+    own = getattr(value, "__all__", vars(value))
+    return [
+        name
+        for name in own
+        if not name.startswith("_")
+        and inspect.getdoc(vars(value)[name])
+        and (not inspect.ismodule(value) or getattr(vars(value)[name], "__module__", None) == value.__name__)
+        and (callable(vars(value)[name]) or hasattr(vars(value)[name], "__get__"))
+    ]
 
 
 def examples(text):
@@ -46,11 +73,17 @@ def examples(text):
     return [textwrap.dedent("\n".join(block)) for block in [*found, block] if block]
 
 
+def documented(value):
+    """The docstring of what is shown, whatever wraps it."""
+    return inspect.getdoc(getattr(value, "__func__", value)) or ""
+
+
+SHOWN = {"anyreward": anyreward, **dict(shown())}
 EXAMPLES = [
     pytest.param(code, id=f"{name}-{i}")
-    for name, value in public()
-    for i, code in enumerate(examples(inspect.getdoc(value) or ""))
-    if not code.startswith(NOT_RUN)
+    for name, value in SHOWN.items()
+    for i, code in enumerate(examples(documented(value)))
+    if not code.startswith((*FORMULAS, *NOT_RUN))
 ]
 
 
@@ -70,7 +103,11 @@ def world():
     def after(i, j, arrived, served):
         return 10 * min(i + arrived - (served and i > 0), 9) + min(j + (served and i > 0), 9)
 
+    counts = anyreward.Counts.from_episodes(states, actions, setting)
     return {
+        "np": np, "pandas": pandas, "json": json, "mean_interval": anyreward.certificates.betting.mean_interval,
+        "counts": counts, "certificate": anyreward.certify(counts), "explorer": anyreward.RFTrajectory(setting),
+        "curve": atlas.trade_off(reward, "state == 0", points=3),
         "anyreward": anyreward, **{name: getattr(anyreward, name) for name in anyreward.__all__},
         "tau_bound": anyreward.theory.tau_bound, "env": env, "mdp": env, "P": env.dense(), "atlas": atlas, "other_atlas": atlas,
         "reward": reward, "plan": plan, "other": other, "policy": plan.policy, "observation": 15, "step": 0, "setting": setting,
@@ -82,18 +119,34 @@ def world():
     }  # fmt: skip
 
 
-def test_there_are_examples():
-    assert len(EXAMPLES) >= 20
+def test_everything_that_is_called_has_an_example():
+    """Classes, functions and methods. Attributes are shown by those of their class."""
+    called = {name: documented(value) for name, value in SHOWN.items() if callable(getattr(value, "__func__", value))}
+    assert len(called) >= 90
+    without = {name for name, text in called.items() if not [code for code in examples(text) if not code.startswith(FORMULAS)]}
+    assert without == set()
+
+
+def test_everything_public_is_shown():
+    tables = {"ALGORITHMS", "envs", "theory"}
+    assert {name for name in anyreward.__all__ if name not in tables and name not in SHOWN} <= {"studio"}
+    assert {f"envs.{made.__name__}" for made in anyreward.envs.ENVIRONMENTS.values()} <= set(SHOWN)
+
+
+SAID = re.compile(r"^(\S.*?)\s{2,}# (True|-?\d+(?:\.\d+)?|\"[^\"]*\")(?:$|[:;,] )", re.M)  # an expression, and what it is
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_an_example_runs(code, world, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     for said, meant in SMALLER.items():
         code = code.replace(said, meant)
     if "other_atlas" in code:
         code = code.replace("other_atlas", "anyreward.explore(env, horizon=20, epsilon=8.0, seed=1)")
     names = dict(world)
     exec(compile(code, "<example>", "exec"), names)
+    for expression, value in SAID.findall(code):
+        assert eval(expression, names) == pytest.approx(literal_eval(value)), expression
     for certificate in (names.get("certificate"), names["atlas"].certificate):
         assert certificate is None or np.isfinite(certificate.epsilon)

@@ -87,6 +87,26 @@ def test_whatever_things_are_called_there_is_no_script_and_everything_is_display
     assert page.said.count(EVIL) >= 7  # three states, an action in each, the reward
 
 
+def answers(atlas):
+    """All that questions to an atlas return, besides plans."""
+    plan = atlas.plan("state == 1")
+    yield atlas.evaluate(plan.policy, "state == 1")
+    yield atlas.reach("state == 1")
+    yield atlas.plan("state == 1", subject_to=[("action == 1", "<=", atlas.counts.setting.horizon)])
+    yield atlas.trade_off("state == 0", "state == 1", points=3)
+    yield atlas.explain("state == 1")
+    yield atlas.watch(atlas.counts)
+
+
+def test_answers_are_cards_that_say_what_is_printed(atlas, chain):
+    for found in answers(chain):
+        said = Reader(found._repr_html_()).said
+        for line in str(found).removeprefix(f"{type(found).__name__}(").removesuffix(")").splitlines():
+            for phrase in line.split("; assumes: "):
+                assert " ".join(phrase.split()) in " ".join(said.split())
+    assert EVIL in Reader(atlas.explain("state == 1")._repr_html_()).said  # and nothing that was named is markup
+
+
 def test_a_page_needs_nothing_from_elsewhere_and_follows_the_reader(atlas):
     page = plan_page(atlas.plan("state == 1"), "state == 1")
     assert not re.search(r"url\(|@import|http", page)

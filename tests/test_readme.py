@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
 
 import anyreward as ar
+from anyreward.cli import app
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE = {path.stem: path.read_text() for path in sorted((ROOT / "docs" / "evidence").glob("*.txt"))}
@@ -49,9 +51,9 @@ def printed():
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_a_stored_result_says_how_when_and_where_it_was_measured(name):
     command, place = EVIDENCE[name].splitlines()[:2]
-    script = re.fullmatch(r"# python (benchmarks/\w+\.py)( --\w+( \w+)?)*", command)
+    script = re.fullmatch(r"# (?:python (benchmarks/\w+\.py)|anyreward \w+)(?: [\w.,:=@/-]+)*", command)
     assert script
-    assert (ROOT / script[1]).exists()
+    assert script[1] is None or (ROOT / script[1]).exists()
     assert re.match(r"# \d{4}-\d{2}-\d{2}, .*cores", place)
 
 
@@ -72,14 +74,7 @@ def test_the_numbers_of_episodes_are_those_of_the_benchmark():
 
 def test_the_numbers_of_five_minutes_are_those_of_the_benchmark():
     five = README[README.index("## What you get") : README.index("## What is certain")]
-    measured = rows(EVIDENCE["five-minutes"])
-    assert rows(five)[: len(measured)] == measured
-    named = {(cells[0], cells[4]): cells for cells in rows(EVIDENCE["declared"])}
-    declared = rows(five)[len(measured) + 2 :]
-    assert len(declared) == 4
-    for name, states, laws, *numbers in declared:
-        cells = named[name, "300,000"]
-        assert [states, laws, *numbers] == [cells[1], cells[3], *cells[5:9]]
+    assert rows(five) == rows(EVIDENCE["five-minutes"])
 
 
 def test_what_a_structure_is_worth_is_what_the_benchmark_printed():
@@ -115,9 +110,45 @@ def test_the_speeds_are_those_of_the_benchmark():
     }.items():
         assert int(re.search(phrase, speed)[1]) == measured[line] // 10**6
     assert int(re.search(r"plain NumPy version (\d+) thousand", speed)[1]) == measured["plain NumPy rf-ucrl, chain"] // 1_000
-    assert 20 * 10**9 / measured["rf-ucrl, geometric passes"] < 0.5
-    assert "make a million transitions a second or more" in speed
-    assert min(measured[name] for name in ar.ALGORITHMS if name in measured) >= 10**6
     costs = [float(cells[-1]) for cells in rows(EVIDENCE["overhead"], "│")]
     assert "costs about 3 µs a step" in speed
     assert {round(cost) for cost in costs} == {3}
+
+
+SMALLER = {
+    "epsilon=2.0": "epsilon=8.0", "20, 2.0": "20, 8.0", "max_seconds=60": "max_seconds=0.1", "episodes=2000": "episodes=100",
+    "epsilon=4": "epsilon=12", "range(1000)": "range(20)",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_its_programs_run(tmp_path, monkeypatch):
+    """One after the other, with smaller budgets."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for code in re.findall(r"^```python\n(.*?)^```", README, re.M | re.S):
+        for said, meant in SMALLER.items():
+            code = code.replace(said, meant)
+        exec(compile(code, "README.md", "exec"), names)
+    assert (tmp_path / "chain.atlas").exists()
+    assert names["explorer"].episodes == 20
+
+
+def test_its_commands_are_there():
+    """Each is a command, with options that it has, or a target of the Makefile."""
+    shell = "\n".join(re.findall(r"^```sh\n(.*?)^```", README, re.M | re.S))
+    commands = typer.main.get_command(app).commands
+    for name, rest in re.findall(r"^anyreward (\w+)(.*)$", shell, re.M):
+        known = {option for parameter in commands[name].params for option in parameter.opts}
+        assert set(re.findall(r" (--[\w-]+)", rest.split("#")[0])) <= known, name
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    assert set(re.findall(r"^make (\w+)", shell, re.M)) <= set(targets)
+
+
+def test_half_of_it_is_pictures_and_commands():
+    """A picture is as high as some thirty lines of text. Tables are measured by lines, too."""
+    code = sum(len(block.splitlines()) for block in re.findall(r"^```\w+\n(.*?)^```", README, re.M | re.S))
+    pictures = len(re.findall(r"^!\[", README, re.M))
+    everything = sum(bool(line.strip()) and not line.startswith("```") for line in README.splitlines()) + 29 * pictures
+    assert pictures >= 2
+    assert code + 30 * pictures >= everything / 2

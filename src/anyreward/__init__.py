@@ -1,6 +1,6 @@
 """anyreward: explore once, plan for any reward, know how wrong you can be.
 
-    atlas = anyreward.explore(env, horizon=20, epsilon=2.0)     # reward-free exploration, until the accuracy is certified
+    atlas = anyreward.explore(env, horizon=20, epsilon=2.0)     # reward-free exploration, until epsilon is certified
     plan = atlas.plan(reward)                                   # a policy with certified bounds on its value, for any reward
 
 Reward-free exploration and planning in finite-horizon Markov decision processes with finitely many states and actions, after

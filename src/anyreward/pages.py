@@ -151,6 +151,15 @@ def audit_card(lines: Sequence[str]) -> str:
     return rendered("audit.html", head=lines[0], lines=lines[1:])
 
 
+def result_card(found: Any, bar: Markup | None = None) -> str:
+    """What is printed of an answer as a card: its first line, a bar if there is one, further lines, and what is assumed."""
+    text, name = str(found), f"{type(found).__name__}("
+    head, *lines = (text.removeprefix(name).removesuffix(")") if text.startswith(name) else text).splitlines()
+    head, _, assumed = head.partition("; assumes: ")
+    facts = [("assumes", assumed or None)]
+    return rendered("result.html", head=head, bar=bar, lines=[line.strip() for line in lines], facts=facts)
+
+
 def plan_card(plan: Plan) -> str:
     """What a plan is worth and what it does, as a card."""
     what = Outline(plan)

@@ -213,7 +213,7 @@ def as_array(choice: Choice, S: int, A: int) -> np.ndarray:
 
 
 def backward_induction(model: ArrayLike | Transitions, reward: Reward, horizon: int, discount: float = 1.0) -> Values:
-    """The optimal values and an optimal policy of a model, computed exactly.
+    """The optimum from everywhere and an optimal policy of a model, computed exactly.
 
         Q, V, policy = anyreward.backward_induction(mdp, reward, horizon=20)
         V[0] @ mdp.initial                                      # the optimum from the start

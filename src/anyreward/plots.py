@@ -170,7 +170,7 @@ def draw_atlas(atlas: Atlas, grid: tuple[int, int] | None = None) -> Any:
     right.loglog([max(1, atlas.episodes)], [min(max(atlas.certificate.epsilon, 1e-12), most)], "o", color=BLUE)
     if atlas.certificate.target is not None:
         right.axhline(atlas.certificate.target, color=GREY, linestyle=":")
-    right.set(xlabel="episodes", ylabel="certified ε", title="Certified accuracy", ylim=(None, 1.2 * most))
+    right.set(xlabel="episodes", ylabel="certified ε", title="Certified ε", ylim=(None, 1.2 * most))
     right.grid(alpha=0.3)
     return picture
 

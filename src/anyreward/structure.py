@@ -16,7 +16,7 @@ whatever happened before; its outcomes are known beforehand, and together they d
 x_m). One draw is the form above; several are `Structure.drawn` and `Structure.factored`. This is an assumption: certificates
 print it, data that are impossible under it are refused, and an alarm (`data.alarm`) tests it on all data as they come.
 
-**What is counted** (`docs/theory.md`, 15). A draw counts if its outcome follows from where the transition led. Whether it does
+**What is counted** (`docs/theory.md`, 15.1). A draw counts if its outcome follows from where the transition led. Whether it does
 is a property of the *pair*, known before the draw: at a border, where two outcomes lead to the same state, no draw of the pair
 counts. To count just those that can be told apart would select by outcome.
 """
@@ -37,6 +37,10 @@ from .shared_laws import LONGEST, MOST_DRAWS, MOST_EDGES, SharedLaws, distributi
 
 class Structure:
     """A declaration of how transitions are drawn, before the sizes of the problem are known; `tabulate` makes tables of it.
+
+        # the double chain: two laws, one for each action; a move fails, and then goes the other way
+        anyreward.Structure(law=lambda s, a: a, outcomes=["ahead", "back"],
+                            successor=lambda s, a, x: min(30, s + 1) if (a == 1) == (x == "ahead") else max(0, s - 1))
 
     Parameters
     ----------

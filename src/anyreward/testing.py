@@ -60,6 +60,8 @@ Check = Callable[[Kind, Setting], None]
 def check_explorer(kind: Kind) -> None:
     """Runs every check in every setting that an algorithm is for. Raises an AssertionError that names the check and the setting.
 
+        check_explorer(MyExplorer)
+
     Parameters
     ----------
     kind
@@ -75,7 +77,14 @@ def check_explorer(kind: Kind) -> None:
 
 
 def cases(kind: Kind) -> list[tuple[Check, Setting]]:
-    """All pairs (check, setting) that concern an algorithm, for `pytest.mark.parametrize`."""
+    """All pairs (check, setting) that concern an algorithm, for `pytest.mark.parametrize`.
+
+    Example:
+
+        @pytest.mark.parametrize(("check", "setting"), cases(MyExplorer))
+        def test_the_contract(check, setting):
+            check(MyExplorer, setting)
+    """
     settings = settings_of(explorer_class(kind))
     found = [(check, setting) for check in EVERYWHERE for setting in settings]
     found += [(check, settings[i % len(settings)]) for i, check in enumerate(bad_episodes())]

@@ -23,7 +23,12 @@ RF_UCRL, BPI_UCRL = 144.0, 64.0  # the constants in front of (1 + sqrt(2))^2 in 
 
 
 def sigma(k: int, discount: float = 1.0) -> float:
-    """sigma_k = 1 + gamma + ... + gamma^(k-1): the largest possible value of k steps with rewards in [0, 1]."""
+    """sigma_k = 1 + gamma + ... + gamma^(k-1): the largest possible value of k steps with rewards in [0, 1].
+
+    Example:
+
+        anyreward.theory.sigma(3, discount=0.5)         # 1.75
+    """
     return float(sum(discount**i for i in range(k)))
 
 
@@ -35,6 +40,8 @@ def beta(n: float, setting: Setting, delta: float) -> float:
     with S A in place of S A H if the setting is stationary. The event and its probability are stated in
     `certificates.thresholds`.
 
+        anyreward.theory.beta(100, setting, delta=0.1)
+
     Parameters
     ----------
     n : float
@@ -43,13 +50,15 @@ def beta(n: float, setting: Setting, delta: float) -> float:
         A random initial state adds one to the number of distributions in the first logarithm. S - 1 is one less than the number
         of outcomes of a transition (`Setting.n_outcomes`); if it is 0, so is the second term.
     delta : float
-        The confidence parameter, in (0, 1).
+        The probability of a failure, in (0, 1).
     """
     return float(paper_beta(n, setting, delta))
 
 
 def inversion(a: float, b: float, c: float, d: float, gap: float) -> float:
     """The paper's inversion lemma: an explicit bound on a number n that is bounded by its own logarithm.
+
+        anyreward.theory.inversion(1.0, 2.0, 1.0, 1.0, 0.1)
 
     If n >= 1 and n gap^2 <= a + b log(c + d n), all numbers being positive, then n is at most the value that is returned.
     """
@@ -60,12 +69,14 @@ def inversion(a: float, b: float, c: float, d: float, gap: float) -> float:
 def tau_bound(setting: Setting, epsilon: float, delta: float, algorithm: str = "rf-ucrl") -> float:
     """A proved bound on the number of episodes tau after which RF-UCRL or BPI-UCRL stops.
 
+        anyreward.theory.tau_bound(setting, epsilon=2.0, delta=0.1, algorithm="bpi-ucrl")
+
     Parameters
     ----------
     setting : Setting
         Step-dependent or stationary, with a fixed or a random initial state.
     epsilon, delta : float
-        The accuracy and the confidence parameter that the algorithm is run with.
+        The epsilon and the delta that the algorithm is run with.
     algorithm : {"rf-ucrl", "bpi-ucrl"}, default "rf-ucrl"
         Theorem 1 or Theorem 2 of the paper or, in a stationary setting, the bound of its appendix.
 
@@ -127,6 +138,8 @@ def tau_bound(setting: Setting, epsilon: float, delta: float, algorithm: str = "
 def tau_printed(setting: Setting, epsilon: float, delta: float, algorithm: str = "rf-ucrl") -> float:
     """The bound on tau as the paper prints it. It differs slightly from what is proved; for a proved bound use `tau_bound`.
 
+        anyreward.theory.tau_printed(setting, epsilon=2.0, delta=0.1)
+
     The arguments are those of `tau_bound`; the setting needs at least 2 states. The differences are:
 
     - Stationary: the paper's proof ends with sigma_H^2 H, its statement has H^3. The two agree without a discount; with a
@@ -148,6 +161,8 @@ def tau_printed(setting: Setting, epsilon: float, delta: float, algorithm: str =
 
 def tau_implicit(setting: Setting, epsilon: float, delta: float, algorithm: str = "rf-ucrl") -> float:
     """The largest tau with tau <= C beta(tau), or C beta(H tau) if stationary: `tau_bound` before the inversion lemma.
+
+        anyreward.theory.tau_implicit(setting, epsilon=2.0, delta=0.1)
 
     It is never larger than `tau_bound`, is computed by fixed-point iteration, and takes the same arguments.
     """
@@ -200,6 +215,8 @@ for _problem in ("reward-free", "best policy"):  # who can do every reward can d
 def rate(problem: str, regime: str, side: str, S: int, A: int, H: int, epsilon: float, delta: float) -> tuple[float, str]:
     """An entry of the paper's table of known rates for stationary transitions, without constants and logarithmic factors.
 
+        anyreward.theory.rate("reward-free", "small delta", "upper", S=31, A=2, H=20, epsilon=2.0, delta=0.1)
+
     Beside the table stands one that is newer: the lower bound for transitions that depend on the step, with one factor H more.
 
     Parameters
@@ -232,6 +249,8 @@ def horizon_for_discount(gamma: float, epsilon: float) -> int:
 
     With rewards in [0, 1], gamma^H / (1-gamma) <= e^(-(1-gamma) H) / (1-gamma) <= epsilon. So a policy that is epsilon-optimal
     over H steps with discount gamma, and acts at random afterwards (`forever`), is 2 epsilon-optimal over infinitely many steps.
+
+        anyreward.horizon_for_discount(0.9, epsilon=0.1)        # 47
     """
     if not 0.0 < real_number(gamma, "gamma") < 1.0:
         raise ValueError(f"gamma is {gamma}: it has to be strictly between 0 and 1.")
@@ -240,6 +259,9 @@ def horizon_for_discount(gamma: float, epsilon: float) -> int:
 
 def forever(policy: np.ndarray, n_actions: int, seed: int | np.random.Generator = 0) -> Callable[[int, int], int]:
     """A policy for infinitely many steps: it follows a plan for H steps and then takes uniformly random actions.
+
+        choose = anyreward.theory.forever(plan.policy, n_actions=2)
+        action = choose(25, 15)                         # at step 25, after the plan has ended, in state 15: a random one
 
     Parameters
     ----------

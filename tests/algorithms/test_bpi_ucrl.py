@@ -1,4 +1,7 @@
-"""BPI-UCRL against its formulas: both indices, the three rules, all kinds of rewards, and what it certifies."""
+"""BPI-UCRL against its formulas: both indices, the three rules, all kinds of rewards, and what it certifies.
+
+It watches `docs/theory.md`, 7.1 and 8.1.
+"""
 
 import math
 from dataclasses import replace

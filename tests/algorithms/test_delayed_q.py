@@ -1,4 +1,7 @@
-"""Delayed Q-learning against a replay of its rules in plain loops, and its numbers."""
+"""Delayed Q-learning against a replay of its rules in plain loops, and its numbers.
+
+It watches `docs/theory.md`, 22.7.
+"""
 
 import math
 

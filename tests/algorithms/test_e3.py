@@ -1,4 +1,7 @@
-"""E3 against its formulas in plain loops, its lemma on models that are known, and its numbers."""
+"""E3 against its formulas in plain loops, its lemma on models that are known, and its numbers.
+
+It watches `docs/theory.md`, 22.3 and 22.8.
+"""
 
 import numpy as np
 import pytest

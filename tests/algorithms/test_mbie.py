@@ -1,4 +1,7 @@
-"""MBIE: its radius, its values against L1 balls in plain loops, and its numbers on the chain."""
+"""MBIE: its radius, its values against L1 balls in plain loops, and its numbers on the chain.
+
+It watches `docs/theory.md`, 22.5.
+"""
 
 import math
 

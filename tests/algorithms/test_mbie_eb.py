@@ -1,4 +1,7 @@
-"""MBIE-EB against its formulas in plain loops, and against the truth."""
+"""MBIE-EB against its formulas in plain loops, and against the truth.
+
+It watches `docs/theory.md`, 22.6.
+"""
 
 import math
 

@@ -1,4 +1,7 @@
-"""MultiBPI: which reward it plays for, when it stops, what is certified then, and that it can be resumed."""
+"""MultiBPI: which reward it plays for, when it stops, what is certified then, and that it can be resumed.
+
+It watches `docs/theory.md`, 20.1.
+"""
 
 import dataclasses
 

@@ -1,4 +1,7 @@
-"""R-MAX against its formulas in plain loops, its lemmas on models that are known, and its numbers on the chain."""
+"""R-MAX against its formulas in plain loops, its lemmas on models that are known, and its numbers on the chain.
+
+It watches `docs/theory.md`, 22.1, 22.2, 22.3 and 22.4.
+"""
 
 import math
 
@@ -93,6 +96,25 @@ def test_a_mean_of_m_samples_stays_near_for_ever_with_no_loss_of_probability():
     assert share > 1.15 * at_m  # looking at all times does find more
     assert share <= failure
     assert (errors.max(axis=1) > radius / 1.5).mean() > failure  # and the test can fail
+
+
+@pytest.mark.parametrize("p", [0.02, 0.3, 0.9])
+def test_what_is_likely_happens_about_as_often(p):
+    """X of K events happen: ever pK > 2 X + 2 log(1/delta) with probability at most delta; with 0.9 in place of 2, more often."""
+    delta, most = 0.4, 500
+
+    def ever(factor):
+        share, late = np.zeros(most + 2), 0.0  # share[x]: the probability of x events so far, and that it was never late
+        share[0] = 1.0
+        for K in range(1, most + 1):
+            share[1:] = (1 - p) * share[1:] + p * share[:-1]
+            share[0] *= 1 - p
+            out = factor * (np.arange(most + 2) + math.log(1 / delta)) < p * K
+            late += share[out].sum()
+            share[out] = 0.0
+        return late
+
+    assert ever(2.0) <= delta < ever(0.9)
 
 
 def test_its_numbers():

@@ -1,4 +1,7 @@
-"""UCBZero against a replay of its updates in plain loops, its numbers, and the policy that its own guarantee is about."""
+"""UCBZero against a replay of its updates in plain loops, its numbers, and the policy that its own guarantee is about.
+
+It watches `docs/theory.md`, 24.1.
+"""
 
 import math
 

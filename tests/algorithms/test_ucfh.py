@@ -1,4 +1,7 @@
-"""UCFH: its intervals, its values by linear programs, its numbers, and what it claims."""
+"""UCFH: its intervals, its values by linear programs, its numbers, and what it claims.
+
+It watches `docs/theory.md`, 22.9.
+"""
 
 import math
 

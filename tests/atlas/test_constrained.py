@@ -1,4 +1,7 @@
-"""Plans under constraints, and the trade-off of two rewards."""
+"""Plans under constraints, and the trade-off of two rewards.
+
+It watches `docs/theory.md`, 17.1 and 17.3.
+"""
 
 import numpy as np
 import pytest

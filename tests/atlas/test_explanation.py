@@ -1,4 +1,7 @@
-"""What makes an interval wide: charges that add up to its width, names, laws, and a forecast."""
+"""What makes an interval wide: charges that add up to its width, names, laws, and a forecast.
+
+It watches `docs/theory.md`, 20.4.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""Models for other checkers: what is certified of them contains what is certified here."""
+"""Models for other checkers: what is certified of them contains what is certified here.
+
+It watches `docs/theory.md`, 19.1.
+"""
 
 import math
 

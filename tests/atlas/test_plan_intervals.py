@@ -1,4 +1,7 @@
-"""Every plan has an interval of its own, true for all rewards at once, also for those chosen to break it."""
+"""Every plan has an interval of its own, true for all rewards at once, also for those chosen to break it.
+
+It watches `docs/theory.md`, 6.1.
+"""
 
 import warnings
 

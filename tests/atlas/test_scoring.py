@@ -1,4 +1,7 @@
-"""What is known of a reward beside its values: that it is paid once, against slow loops; and what it changes."""
+"""What is known of a reward beside its values: that it is paid once, against slow loops; and what it changes.
+
+It watches `docs/theory.md`, 9.7.
+"""
 
 import numpy as np
 import pytest

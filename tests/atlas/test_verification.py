@@ -1,4 +1,7 @@
-"""Checking by playing: what `verify` returns is the intersection of two intervals that hold, with delta shared between them."""
+"""Checking by playing: what `verify` returns is the intersection of two intervals that hold, with delta shared between them.
+
+It watches `docs/theory.md`, 12.1 and 12.2.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The mean of bounded values by betting: golden values, slow transcriptions, exact coverage, and what rounding may not do."""
+"""The mean of bounded values by betting: golden values, slow transcriptions, exact coverage, and what rounding may not do.
+
+It watches `docs/theory.md`, 12.1.
+"""
 
 import itertools
 import math
@@ -85,7 +88,7 @@ def test_nothing_seen():
 
 
 def test_small_spread_is_used():
-    """Where Lemma 3 knows the average only, this interval is narrower by more than the factor of the standard deviations."""
+    """An interval from the average only (`docs/theory.md`, 8.1) is wider by more than the factor of the standard deviations."""
     x = 0.5 + 0.01 * np.random.default_rng(0).standard_normal(1000)
     by_average = np.ptp(kl_interval(float(x.mean()), 1000.0, math.log(1 / 0.05)))
     assert np.ptp(mean_interval(x, 0.05)) < by_average / 12

@@ -2,6 +2,8 @@
 
 The coverage tests simulate with a large delta. Each part of the bound is switched off in turn: a test that would not notice that
 has no power.
+
+It watches `docs/theory.md`, 14.1, 14.2 and 14.5.
 """
 
 import itertools

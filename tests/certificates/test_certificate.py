@@ -1,4 +1,7 @@
-"""The error bound: its formula, its rounding, and whether it is true."""
+"""The error bound: its formula, its rounding, and whether it is true.
+
+It watches `docs/theory.md`, 2.1.
+"""
 
 import json
 from dataclasses import replace
@@ -94,7 +97,7 @@ def within_the_ball(p_hat, radius, towards):
 @settings(max_examples=60)
 @given(st.booleans(), st.sampled_from([1.0, 0.8]), st.none() | st.just(0), st.sampled_from([3, 30, 300]), deltas, seeds)
 def test_it_bounds_every_policy_in_every_model_of_the_ball(stationary, gamma, start, episodes, delta, seed):
-    """Lemma 1 itself: whatever p has KL(p_hat, p) <= beta(n)/n at every pair, no policy and no reward errs by more.
+    """The paper's Lemma 1 itself: whatever p has KL(p_hat, p) <= beta(n)/n at every pair, no policy and no reward errs by more.
 
     Each row of p is pushed to the edge of its ball, towards one state; unvisited rows are anything. The worst reward for
     a policy is known in closed form (`reference.worst_error`), and all policies are tried.

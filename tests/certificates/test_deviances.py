@@ -1,4 +1,7 @@
-"""Quantiles of deviances for amounts that were fixed beforehand: exact coverage, and that every part of them is needed."""
+"""Quantiles of deviances for amounts that were fixed beforehand: exact coverage, and that every part of them is needed.
+
+It watches `docs/theory.md`, 14.3, 14.4 and 15.5.
+"""
 
 from math import comb
 

@@ -1,4 +1,7 @@
-"""States of many parts: the decoupled bound against the bound on joint states, golden values, and values of policies."""
+"""States of many parts: the decoupled bound against the bound on joint states, golden values, and values of policies.
+
+It watches `docs/theory.md`, 15.7.
+"""
 
 import itertools
 from math import log
@@ -65,7 +68,7 @@ def random_problem(seed):
 
 
 def joint_bound(model, q, c, tau, lam):
-    """Phi by backward induction on joint states, with charges for each part (`docs/theory.md`, 15), in plain loops."""
+    """Phi by backward induction on joint states, with charges for each part (`docs/theory.md`, 15.7), in plain loops."""
     H, sizes = model.horizon, model.sizes
     V = dict.fromkeys(itertools.product(*map(range, sizes)), 0.0)
     for h in range(H - 2, -1, -1):

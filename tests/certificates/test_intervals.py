@@ -1,4 +1,7 @@
-"""Robust planning against brute force: no model in the balls has a value outside the interval, and some reach its ends."""
+"""Robust planning against brute force: no model in the balls has a value outside the interval, and some reach its ends.
+
+It watches `docs/theory.md`, 6.1.
+"""
 
 import numpy as np
 import pytest

@@ -2,6 +2,8 @@
 
 Each is compared with the same data under a reduction that needs no such knowledge: a setting that knew it before, illegal actions
 that are copies of legal ones, and the true model.
+
+It watches `docs/theory.md`, 9.1 and 9.2.
 """
 
 import itertools

@@ -1,4 +1,7 @@
-"""Radii of shared laws and the certificates that follow, against values that somebody else computed and a general solver."""
+"""Radii of shared laws and the certificates that follow, against values that somebody else computed and a general solver.
+
+It watches `docs/theory.md`, 15.2 and 15.3.
+"""
 
 from math import log
 

@@ -1,4 +1,7 @@
-"""Mixtures of rewards: what holds for all weights, and that the given rewards alone do not tell."""
+"""Mixtures of rewards: what holds for all weights, and that the given rewards alone do not tell.
+
+It watches `docs/theory.md`, 20.2.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""The thresholds, and the event that everything rests on."""
+"""The thresholds, and the event that everything rests on.
+
+It watches `docs/theory.md`, 2.1.
+"""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,7 @@
-"""The alarm of a declared structure: its formula, how often it is false, and what it notices."""
+"""The alarm of a declared structure: its formula, how often it is false, and what it notices.
+
+It watches `docs/theory.md`, 15.4.
+"""
 
 import itertools
 import math

@@ -1,4 +1,7 @@
-"""The alarm that laws have changed: its formula, how often it is false, and how soon it notices."""
+"""The alarm that laws have changed: its formula, how often it is false, and how soon it notices.
+
+It watches `docs/theory.md`, 16.1, 16.2 and 16.3.
+"""
 
 import itertools
 import math

@@ -1,4 +1,7 @@
-"""Evidence in a file: what no order of the transitions could have produced is refused."""
+"""Evidence in a file: what no order of the transitions could have produced is refused.
+
+It watches `docs/theory.md`, 9.8.
+"""
 
 import functools
 import json

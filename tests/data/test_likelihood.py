@@ -1,4 +1,7 @@
-"""Data that contradict `stationary=True` are refused, on every way in; data that do not are not."""
+"""Data that contradict `stationary=True` are refused, on every way in; data that do not are not.
+
+It watches `docs/theory.md`, 9.9.
+"""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,7 @@
-"""Logs: what is counted, what is assumed, and what was done by those who kept them."""
+"""Logs: what is counted, what is assumed, and what was done by those who kept them.
+
+It watches `docs/theory.md`, 9.3 and 9.4.
+"""
 
 from collections import Counter
 from datetime import datetime, timedelta

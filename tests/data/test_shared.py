@@ -1,4 +1,7 @@
-"""Counts of shared laws, against plain loops; data that are impossible; the same data with and without a structure."""
+"""Counts of shared laws, against plain loops; data that are impossible; the same data with and without a structure.
+
+It watches `docs/theory.md`, 15.1.
+"""
 
 import itertools
 

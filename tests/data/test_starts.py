@@ -1,4 +1,7 @@
-"""A known distribution of the initial state: what is refused, how often by mistake, and what it changes in the counts."""
+"""A known distribution of the initial state: what is refused, how often by mistake, and what it changes in the counts.
+
+It watches `docs/theory.md`, 1.3.
+"""
 
 import math
 from decimal import Decimal
@@ -59,7 +62,7 @@ def test_the_alarm_is_a_likelihood_ratio(seed):
 def test_the_ratio_has_mean_1_so_the_alarm_is_false_as_rarely_as_it_says():
     """Exactly, by all sequences of 8 starts: the mean of the ratio is 1, so it exceeds 1 / alpha with probability at most alpha.
 
-    At any time: the ratio is a martingale, a product of the predictive probabilities of the mixture (docs/theory.md, 1).
+    At any time: the ratio is a martingale, a product of the predictive probabilities of the mixture (`docs/theory.md`, 1.3).
     """
     support, p = [0, 1, 3], [0.6, 0.3, 0.1]
     total = 0.0

@@ -1,4 +1,7 @@
-"""Transfer between steps: every transition scored by a prediction that was made before it, from the counts of all steps."""
+"""Transfer between steps: every transition scored by a prediction that was made before it, from the counts of all steps.
+
+It watches `docs/theory.md`, 3.1 and 3c.
+"""
 
 import itertools
 import math
@@ -77,7 +80,7 @@ def test_a_prediction_does_not_know_what_it_predicts():
 
 
 def test_predictions_are_probabilities():
-    """Over all successors they sum to one, so Lemma 1 applies whatever was pooled."""
+    """Over all successors they sum to one, so `docs/theory.md`, 3.1, applies whatever was pooled."""
     counts = scored(30)
     for pair in np.ndindex(SETTING.n_states, SETTING.n_actions):
         law = np.zeros(SETTING.n_states)

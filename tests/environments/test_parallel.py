@@ -1,4 +1,7 @@
-"""Episodes that are played side by side: the result depends on the seed and the size of a batch alone, whatever happens."""
+"""Episodes that are played side by side: the result depends on the seed and the size of a batch alone, whatever happens.
+
+It watches `docs/theory.md`, 21.1.
+"""
 
 import os
 import random

@@ -1,4 +1,7 @@
-"""The first look at an environment: what it reports, how rarely it is alarmed for nothing, and that it is with reason."""
+"""The first look at an environment: what it reports, how rarely it is alarmed for nothing, and that it is with reason.
+
+It watches `docs/theory.md`, 9.9.
+"""
 
 import itertools
 import time

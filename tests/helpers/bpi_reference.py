@@ -14,7 +14,7 @@ import anyreward as ar
 from .reference import beta, known_start
 from .tight_reference import relevant
 
-SAFETY = 1e-8  # nats that the library adds to a mixture threshold (docs/theory.md, 3)
+SAFETY = 1e-8  # nats that the library adds to a mixture threshold (`docs/theory.md`, 3)
 Extreme = Callable[[Any, Any, Any, int], float]  # `largest` or `smallest`
 
 

@@ -2,6 +2,8 @@
 
 `gap` is checked against laws that are in the ball, which it must not overshoot, and against a convex solver that knows nothing
 of duality.
+
+It watches `docs/theory.md`, 6.2.
 """
 
 import itertools

@@ -1,4 +1,7 @@
-"""The laws of deviances, the draws and the passes of the calibrated certificate, against plain loops and exact sums."""
+"""The laws of deviances, the draws and the passes of the calibrated certificate, against plain loops and exact sums.
+
+It watches `docs/theory.md`, 14.1, 14.3 and 14.4.
+"""
 
 import math
 

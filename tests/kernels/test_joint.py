@@ -1,4 +1,7 @@
-"""The joint bound of all rows of a trajectory: its martingale, its inequality on a known model, and that each part is needed."""
+"""The joint bound of all rows of a trajectory: its martingale, its inequality on a known model, and that each part is needed.
+
+It watches `docs/theory.md`, 13.1, 13.2 and 13.3.
+"""
 
 import itertools
 import math

@@ -1,4 +1,7 @@
-"""Thresholds and radii: their values, against brute force, and never below the exact number."""
+"""Thresholds and radii: their values, against brute force, and never below the exact number.
+
+It watches `docs/theory.md`, 3.1, 3a, 3b and 4.1.
+"""
 
 import itertools
 import math

@@ -1,4 +1,7 @@
-"""The trajectory certificate: its backward pass, its multipliers and its rounding, against loops in 50 digits."""
+"""The trajectory certificate: its backward pass, its multipliers and its rounding, against loops in 50 digits.
+
+It watches `docs/theory.md`, 4.2, 5.1 and 5.2.
+"""
 
 import itertools
 import math

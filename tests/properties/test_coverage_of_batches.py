@@ -2,6 +2,8 @@
 
 One law matters, of which an episode gives one sample, so that what is wrong about the episodes of a batch is wrong about its
 samples. The mistakes: episodes of a batch that share their randomness, and episodes that are left out because of what happened.
+
+It watches `docs/theory.md`, 21.1.
 """
 
 import importlib

@@ -3,6 +3,8 @@
 What can fail is simulated with a large delta, or summed up exactly. Every part of the bound is switched off in turn: the lattice
 shifts, the robust part, the budget for mass outside the sets, the price of a restart, the order statistic. More then fails than
 is allowed, so that these tests would notice if one of them were missing.
+
+It watches `docs/theory.md`, 14.1, 14.2, 14.3, 14.4, 14.5 and 14.6.
 """
 
 import itertools

@@ -2,6 +2,8 @@
 
 Two laws and a large delta, so that a mistake would show: the same runs are looked at with a mixture that uses the limit up in the
 empirical model, and exceed it far more often than delta allows.
+
+It watches `docs/theory.md`, 17.1.
 """
 
 import numpy as np

@@ -4,6 +4,8 @@ There are 2,000 seeded runs each; a run fails if the event is broken at *any* ti
 bound looks wrong. If the true share is at most delta, the number of failures is at most `allowed(delta)` with probability
 1 - 1e-7: with about a hundred such comparisons in this file and in `test_coverage_of_promises.py`, a false alarm has probability
 below 1e-4 over all seeds.
+
+It watches `docs/theory.md`, 1.2, 3.1, 3a, 3b and 3c.
 """
 
 import itertools

@@ -2,6 +2,8 @@
 
 The same is done by a mistake that would be easy to make: to play further episodes with the random numbers of the first ones, so
 that the same data are counted again and again. That fails in nearly every run.
+
+It watches `docs/theory.md`, 20.3.
 """
 
 import numpy as np

@@ -3,6 +3,8 @@
 One law with four outcomes, of which each reward pays for another set, and a large delta. The same runs are looked at with radii
 from which psi was left out, the price for looking at all times: these fail far more often than delta allows, so that a mistake
 of this size in what all rewards share would show.
+
+It watches `docs/theory.md`, 20.1 and 20.2.
 """
 
 from math import log

@@ -4,6 +4,8 @@ A machine is logged, and the log is certified at several times. A run fails if, 
 or an interval for a policy, a plan or an improvement is false. If the share of such runs is at most delta, there are at most
 `allowed(delta, RUNS)` of them with probability 1 - 1e-7. The wrong ways to keep a log, which void a certificate, fail far more
 often: so the test would notice a mistake of that kind in the library.
+
+It watches `docs/theory.md`, 9.3 and 9.5.
 """
 
 import numpy as np

@@ -4,6 +4,8 @@ They are checked for plans, cautious plans, evaluations, identified policies and
 once certified falsely, or a neighbour of one. A run is explored in stages with the same seed, and fails if anything that it
 promises is false at any stage. All layers share delta among many laws, so what is right fails hardly ever: the power is against
 mistakes of the kind that a case is for, each of which made a third of the runs or more fail.
+
+It watches `docs/theory.md`, 1.1, 8.1, 9.1, 9.2 and 9.6.
 """
 
 import importlib

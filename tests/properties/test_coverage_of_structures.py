@@ -2,6 +2,8 @@
 
 Few laws and a large delta, so that a mistake would show: the same runs are looked at without psi, and with the tempting rule
 that counts, at a border, just the arrivals that have one preimage. Both fail far more often than delta allows.
+
+It watches `docs/theory.md`, 15.1, 15.2, 15.3 and 15.6.
 """
 
 from dataclasses import dataclass, field

@@ -2,6 +2,8 @@
 
 There is little slack, so a mistake shows. The worst error over all kernels, rewards and policies is computed exactly for small
 models; the largest share of the bound that it reaches is asserted too, so that a weak adversary would be noticed.
+
+It watches `docs/theory.md`, 5.1 and 5.2.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""Rewards that are sums of named terms, and values split by them."""
+"""Rewards that are sums of named terms, and values split by them.
+
+It watches `docs/theory.md`, 17.2.
+"""
 
 import json
 

@@ -16,10 +16,10 @@ from the counts alone, when somebody asks.
 
 Guarantee: on the event that all laws lie in their balls, of probability at least 1 - delta, at every time V_lo <= value of the
 recommendation <= V* <= V_up at the start. (Robust dynamic programming over independent balls: V_lo is the smallest value of the
-recommended policy over all models in the balls, and V_up the largest optimal value.)
+recommended policy over all models in the balls, and V_up the largest optimum.)
 
 Rewards. `rewards="known"`: r is given. `"observed"`: it is deterministic and seen along the way, anywhere in [0, 1] until then.
-`"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8), half of delta.
+`"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8.1), half of delta.
 After an episode has terminated, nothing is paid. Rewards of another range [low, high] are rescaled to [0, 1], and everything that
 is reported is in their own units.
 """
@@ -58,6 +58,10 @@ if TYPE_CHECKING:
 class BPIUCRL(IndexExplorer):
     """BPI-UCRL as ask and tell: `tell` takes the observed rewards as well, unless they are known.
 
+        explorer = anyreward.BPIUCRL(setting, reward)
+        explorer.tell(*env.rollout(explorer.ask(), episodes=10))
+        explorer.recommendation, explorer.own_epsilon   # a policy, and how much it can lose
+
     Parameters
     ----------
     reward
@@ -85,7 +89,7 @@ class BPIUCRL(IndexExplorer):
     continues = True
     handles_masks = True
     per_call = 1_000
-    plays_by_both: ClassVar[bool] = False  # whether what is played depends on the lower values too, which are then followed always
+    plays_by_both: ClassVar[bool] = False  # whether the lower values, too, decide what is played: they are then always followed
 
     def __init__(
         self,

@@ -14,8 +14,8 @@ t* = 0:
 
 Sampling   play argmax_a Q, as it is when the episode begins.
 
-Guarantee, derived here (`docs/theory.md`, 22): V* - V^{played} > epsilon in at most (4H/epsilon) (2 m N kappa + log(3/delta))
-episodes, with probability 1 - delta: `mistake_bound`. It keeps no model: no certificate of a policy.
+Guarantee, derived here (`docs/theory.md`, 22.1 and 22.7): V* - V^{played} > epsilon in at most (4H/epsilon) (2 m N kappa +
+log(3/delta)) episodes, with probability 1 - delta: `mistake_bound`. It keeps no model: no certificate of a policy.
 
 The original is discounted; the rules were read in two public implementations. One of them has eps_1 = epsilon/(3H), which leaves
 nothing of epsilon for episodes that escape, and kappa = 1/eps_1, which lacks the largest value. No discount.

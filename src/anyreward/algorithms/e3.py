@@ -9,15 +9,15 @@ Sampling   play argmax_a p_hat E_{h+1} in known states, the policy that escapes 
 empirical
            model, and the action that was tried least in the others (balanced wandering).
 
-Guarantee, derived here (`docs/theory.md`, 22), on the event that ||p_hat - p||_1 <= alpha for all known states at all times, of
-probability at least 1 - delta/2. With eps_1 = alpha H (H-1) / 4, at all times and for every reward at once:
+Guarantee, derived here (`docs/theory.md`, 22.3 and 22.8), on the event that ||p_hat - p||_1 <= alpha for all known states at all
+times, of probability at least 1 - delta/2. With eps_1 = alpha H (H-1) / 4, at all times and for every reward at once:
 
     V* - V^{plan} <= 4 eps_1 + 2 H E_0(s_1) for backward induction on p_hat: `own_epsilon`
 
 So it ends at 4 eps_1 = epsilon/2, once nothing unknown can be met. While H E_0 > epsilon/2, unknown states are met with
 probability at least epsilon/(4H): with probability 1 - delta that is so for at most (8H/epsilon) (N m + log(2/delta)) episodes.
 
-In the original there is one reward, whose optimal value is known, no reset, and a policy is good where it halts; it explores or
+In the original there is one reward, whose optimum is known, no reset, and a policy is good where it halts; it explores or
 exploits by whether the known part of the model is good enough for that value. Without that value exploring alone is left, and
 neither the policy that escapes nor the rule for stopping looks at a reward. As in R-MAX no samples are discarded. No discount.
 """

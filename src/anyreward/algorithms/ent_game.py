@@ -8,7 +8,7 @@ Sampling   play argmax_a Q, what the forecaster finds most surprising. (Steps fr
 
 Guarantee, derived here: the sum over steps of the entropies H(d_h) of the frequencies d_h of (s,a) is, for every policy and
 every mixture of policies, at most V*(log(1/q)), since H(d) <= sum d log(1/q) for every q. So at all times, with probability 1 -
-delta (the event of plans, `docs/theory.md`, 6),
+delta (the event of plans, `docs/theory.md`, 6.1),
 
     sum_h H(d_h) <= V_up(s_1; log(1/q)) = `entropy_bound`,    for everybody;    `entropy` is that of the visits so far
 

@@ -41,6 +41,14 @@ CHUNK = 256  # episodes of a batch that are learnt from at once
 class Explorer(ABC):
     """An algorithm that explores. A subclass has to say which policy comes next: `ask`.
 
+        class Rightward(Explorer):
+            '''Always moves right.'''
+
+            def ask(self):
+                return np.ones((self.setting.horizon, self.setting.n_states), int)
+
+        atlas = anyreward.explore(env, horizon=20, algorithm=Rightward, max_episodes=100)
+
     Parameters
     ----------
     setting
@@ -116,7 +124,12 @@ class Explorer(ABC):
 
     @classmethod
     def defaults(cls, setting: Setting, epsilon: float) -> dict[str, Any]:
-        """Options that suit a target of epsilon, which `explore` uses unless they are given."""
+        """Options that suit a target of epsilon, which `explore` uses unless they are given.
+
+        Example:
+
+            anyreward.RFTrajectory.defaults(setting, epsilon=2.0)
+        """
         return {}
 
     @classmethod
@@ -126,10 +139,18 @@ class Explorer(ABC):
 
     @abstractmethod
     def ask(self) -> np.ndarray:
-        """The policy of the next episode, (H, S) integers."""
+        """The policy of the next episode, (H, S) integers.
+
+        Example:
+
+            policy = explorer.ask()
+            action = policy[0, 15]                          # what to do at step 0 in state 15
+        """
 
     def tell(self, states: ArrayLike, actions: ArrayLike) -> None:
         """Learns from an episode (H+1 states, H actions) or from a batch of them, one a row.
+
+            explorer.tell(*env.rollout(explorer.ask()))
 
         Everything is checked before anything is learnt. Episodes need not have been played with the policy of `ask`:
         data from any source that chose its actions without knowledge of the future is valid.
@@ -141,11 +162,19 @@ class Explorer(ABC):
         self.counts.add_episodes(states, actions)
 
     def actor(self) -> Callable[[int, int], int]:
-        """The policy of the next episode as a function of step and state, for one who plays it step by step."""
+        """The policy of the next episode as a function of step and state, for one who plays it step by step.
+
+        Example:
+
+            choose = explorer.actor()
+            action = choose(0, 15)                          # at step 0 in state 15
+        """
         return self.ask().item
 
     def ask_ahead(self, k: int) -> np.ndarray:
         """The policy of the k-th episode from here, (H, S), for those who play several before they tell of the first.
+
+            policies = [explorer.ask_ahead(k) for k in range(8)]
 
         `ask_ahead(0)` is `ask()`.
         """
@@ -164,11 +193,18 @@ class Explorer(ABC):
         self.tell(*outcome)
 
     def reached(self, goal: float) -> bool:
-        """Whether an explorer that stops by an index of its own is certified to `goal`; for others `error_bound` tells."""
+        """Whether an explorer that stops by an index of its own is certified to `goal`; for others `error_bound` tells.
+
+        Example:
+
+            explorer.reached(goal=1.0)                      # a goal is an error bound, half of an epsilon
+        """
         return False
 
     def state(self) -> dict[str, np.ndarray]:
         """All that later decisions depend on, beside what the explorer was made with.
+
+            kept = explorer.state()                         # arrays, for a file
 
         A subclass that keeps more than its counts adds it here, and takes it up in `restore`.
         """
@@ -179,7 +215,14 @@ class Explorer(ABC):
         return self.counts.state()
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Resumes from where `state` was taken, to the last bit. Raises ValueError if that is not a state."""
+        """Resumes from where `state` was taken, to the last bit. Raises ValueError if that is not a state.
+
+        Example:
+
+            again = anyreward.RFTrajectory(setting)
+            again.restore(explorer.state())
+            (again.ask() == explorer.ask()).all()
+        """
         numbering = self.counts.numbering
         self.counts = Counts.from_state(self.setting, state, self.counts.transfer)
         self.counts.numbering = numbering
@@ -187,6 +230,8 @@ class Explorer(ABC):
 
     def go_on_from(self, counts: Counts) -> None:
         """Takes up counts that were collected before, in whatever way. Raises if the algorithm needs more than counts.
+
+            anyreward.RFTrajectory(setting).go_on_from(Counts.from_episodes(states, actions, setting))
 
         A subclass that keeps more than its counts, but can compute it from them, declares `continues` and does so here.
         """
@@ -262,7 +307,12 @@ class Explorer(ABC):
         return isinstance(self.bound, TightBound) and self.bound.is_above(self.counts, self.delta, goal / (high - low))
 
     def certificate(self, epsilon: float | None = None) -> Certificate:
-        """What can be certified now; `epsilon` is the target, if there is one."""
+        """What can be certified now; `epsilon` is the target, if there is one.
+
+        Example:
+
+            explorer.certificate(epsilon=2.0).met           # whether the target is reached
+        """
         return certificate_of(self.counts, self.delta, self.bound, self.bound_of(self.bound), epsilon, self.reward_range)
 
     @property
@@ -286,6 +336,8 @@ class Explorer(ABC):
 
     def mistake_bound(self, epsilon: float) -> float | None:
         """At most how many episodes are played with a policy that is more than epsilon worse than the best (PAC-MDP).
+
+            anyreward.ALGORITHMS["r-max"](setting, reward, target=2.0).mistake_bound(2.0)
 
         It holds with probability 1 - delta, for one epsilon that is chosen beforehand and episodes that are told one by one. It
         is infinite if the algorithm was made for a larger epsilon, None if nothing is proved. It is a bound on a count, not a

@@ -15,7 +15,7 @@ Every reward: ||p_hat - p||_1 <= sqrt(2 level / n) for all laws (Weissman et al.
 that, half the span of what is ahead at each step: epsilon/2. One reward: the plan and the values ahead depend on the draws of
 later steps alone, which are independent of those of a step, so Hoeffding's inequality serves the value of the plan as it serves
 V*: 2 W sqrt(level / 2n) = epsilon. Pooled draws are not independent in this way. With more draws of every pair than n, the
-first claim stays true (`docs/theory.md`, 22, Lemma 2).
+first claim stays true (`docs/theory.md`, 22.2).
 
 (Both were derived here. The constants 68 and 12 that are quoted for Azar et al. are from memory and are not used.)
 

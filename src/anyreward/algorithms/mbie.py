@@ -5,7 +5,7 @@
 N is the number of laws, S A (H-1) by step and S A if stationary, and one more if the distribution of the start is estimated. m
 is the smallest number of samples whose radius is at most alpha = epsilon / (H (H-1)).
 
-Guarantee, derived here (`docs/theory.md`, 22): all laws lie in their balls at all times with probability at least 1 - delta/2
+Guarantee, derived here (`docs/theory.md`, 22.5): all laws lie in their balls at all times with probability at least 1 - delta/2
 (Weissman et al. 2003, a union over n <= m; and for n > m the ball of m, at no further price). So V_up - V_lo certifies the
 recommendation, and
 

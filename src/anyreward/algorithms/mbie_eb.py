@@ -12,7 +12,7 @@ below p V*_{h+1} with probability at most exp(-L) = delta / (2 N m). A union ove
 is the original's, and room to spare); as p_hat is monotone, Q >= Q* follows backwards. The last step has nothing ahead.
 
 A bonus for V* says nothing about the value of the policy that is played: there is no certificate of a policy. But few episodes
-are bad (`docs/theory.md`, 22): for one epsilon that is fixed beforehand, with probability at least 1 - delta, at most
+are bad (`docs/theory.md`, 22.6): for one epsilon that is fixed beforehand, with probability at least 1 - delta, at most
 
     (4H/epsilon) (P m + log(4/delta)),    m = ceil((H (H-1) / epsilon)^2 (sqrt(L/2) + sqrt(2 (S log 2 + log(4 N/delta))) / 2)^2)
 

@@ -9,7 +9,7 @@ Recommendation   for each i, argmax_a Q_lo^i_h(s,a): what `Atlas.plan(r_i, cauti
 
 Guarantee: on the event that all laws lie in their balls, of probability at least 1 - delta, at every time and for every i,
 V_lo^i <= value of its recommendation <= V*_i <= V_up^i at the start. The event mentions no reward, so that delta is not shared
-among them (`docs/theory.md`, 20). With one reward this is BPI-UCRL, episode for episode.
+among them (`docs/theory.md`, 20.1). With one reward this is BPI-UCRL, episode for episode.
 
 If it is only observed what the environment itself pays, `"own"`, half of delta is for the balls and half for the means of its
 rewards, of which nothing is assumed but their range.

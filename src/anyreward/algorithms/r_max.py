@@ -9,8 +9,8 @@ A pair (h, s, a) before the last step (steps from 0; or (s, a), if stationary) i
 Sampling         play argmax_a Q.
 Recommendation   argmax_a L.
 
-Guarantee, derived here (`docs/theory.md`, 22), on the event that ||p_hat - p||_1 <= alpha for all known pairs at all times, of
-probability at least 1 - delta/2. With eps_1 = alpha H (H-1) / 4:
+Guarantee, derived here (`docs/theory.md`, 22.1, 22.2, 22.3 and 22.4), on the event that ||p_hat - p||_1 <= alpha for all known
+pairs at all times, of probability at least 1 - delta/2. With eps_1 = alpha H (H-1) / 4:
 
     V* - V^{recommendation} <= Q_0(s_1) - L_0(s_1) + 2 eps_1    at all times: `own_epsilon`
     V* - V^{played} > epsilon in at most (4H/epsilon) (N m + log(2/delta)) episodes, with probability 1 - delta: `mistake_bound`

@@ -1,7 +1,8 @@
 """RF-calibrated: reward-free exploration for the calibrated certificate (`bounds="calibrated"`).
 
-The certificate (`certificates.calibrated`, proved in `docs/theory.md`, 14) needs several times fewer episodes than others, but
-the amounts of data that it is computed from have to be fixed before these data are drawn. So exploration has two phases:
+The certificate (`certificates.calibrated`, proved in `docs/theory.md`, 14.1, 14.6 and 14.7) needs several times fewer episodes
+than others, but the amounts of data that it is computed from have to be fixed before these data are drawn. So exploration has two
+phases:
 
 Scouting   RF-trajectory explores, until scouting has taken a fixed share of what the design below is forecast to take.
 Design     From what was seen: how many samples of each law, with which successors (`algorithms.designing`).

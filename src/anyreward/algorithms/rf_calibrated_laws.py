@@ -14,7 +14,8 @@ Attempt    When all quotas are full at the end of an episode, the certificate is
            quotas, which were fixed at the same time, are filled for the next attempt, which has a smaller part of delta.
 Planning   for any reward, backward induction on the model of the laws, estimated from the counted draws.
 
-Guarantee: that of the certificate (`docs/theory.md`, 15). Quotas are functions of what was scouted; draws that count come after.
+Guarantee: that of the certificate (`docs/theory.md`, 15.6). Quotas are functions of what was scouted; draws that count come
+after.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Stopping   when 3 e sqrt(W_1) + W_1 <= epsilon/2, W_1 = max_a W_1(s_1,a).
 Planning   for any reward, backward induction on p_hat.
 
 Guarantee: every plan epsilon-optimal. Checked without the paper's own proof, on the event n KL(p_hat, p) <= beta(n)
-(probability 1 - delta/3): the trajectory certificate (`docs/theory.md`, 5) gives an error of at most sqrt(W_1/30) + W_1, which
+(probability 1 - delta/3): the trajectory certificate (`docs/theory.md`, 5.1) gives an error of at most sqrt(W_1/30) + W_1, which
 is less. The formulas are those of the authors' code; the theorem was not at hand. No discount.
 """
 

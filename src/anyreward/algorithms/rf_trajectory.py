@@ -1,7 +1,8 @@
 """RF-trajectory: reward-free exploration for the trajectory certificate.
 
-The certificate (`bounds.TightBound`, proved in `docs/theory.md`) charges kappa_h c_h(s,a) for passing through a pair, where
-the KL radius c_h(s,a) is a slowly growing threshold over n_h(s,a). So the explorer goes where kappa_h / n_h(s,a) adds up to most:
+The certificate (`bounds.TightBound`, proved in `docs/theory.md`, 5.2 and 13.3) charges kappa_h c_h(s,a) for passing through a
+pair, where the KL radius c_h(s,a) is a slowly growing threshold over n_h(s,a). So the explorer goes where kappa_h / n_h(s,a) adds
+up to most:
 
     W_h(s,a) = kappa_h / n_h(s,a) + sum_s' p_hat_h(s'|s,a) max_b W_{h+1}(s',b),     W_{H} = 0 (steps from 0)
     kappa_h  = sum_{j > h} gamma^j / lambda_j,   lambda_j = sqrt(j), or sqrt(j + 1) if the start is estimated
@@ -56,7 +57,14 @@ def weights(setting: Setting) -> np.ndarray:
 
 @register("rf-trajectory")
 class RFTrajectory(GreedyExplorer):
-    """RF-trajectory as ask and tell; see `GreedyExplorer` for options."""
+    """RF-trajectory as ask and tell; see `GreedyExplorer` for options.
+
+    Example:
+
+        explorer = anyreward.RFTrajectory(setting, delta=0.1)
+        explorer.tell(*env.rollout(explorer.ask(), episodes=10))
+        explorer.certificate().epsilon
+    """
 
     guarantee = "every plan epsilon-optimal at the stop (trajectory certificate)"
     reference = "docs/theory.md"

@@ -37,7 +37,14 @@ if TYPE_CHECKING:
 
 @register("rf-ucrl")
 class RFUCRL(GreedyExplorer):
-    """RF-UCRL as ask and tell; see `GreedyExplorer` for options. With `bounds="paper"` it is stopped as in the paper."""
+    """RF-UCRL as ask and tell; see `GreedyExplorer` for options. With `bounds="paper"` it is stopped as in the paper.
+
+    Example:
+
+        explorer = anyreward.RFUCRL(setting, bounds="paper")
+        explorer.tell(*env.rollout(explorer.ask(), episodes=10))
+        explorer.error_bound
+    """
 
     guarantee = "every plan epsilon-optimal at the stop (Theorem 1)"
     reference = "Kaufmann et al. 2021"

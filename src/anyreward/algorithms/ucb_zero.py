@@ -11,7 +11,7 @@ Recommendation   for a reward r, the *history policy* pi^k (`recommend`, `histor
                  (h, s, a) had t visits before episode k, in the episodes k_1 < ... < k_t, go on as pi^{k_i} with i drawn with
                  probability alpha_i prod_{j > i} (1 - alpha_j).
 
-Guarantee, derived here (`docs/theory.md`, 24): with probability at least 1 - delta, for N rewards in [0, 1] that were fixed
+Guarantee, derived here (`docs/theory.md`, 24.1): with probability at least 1 - delta, for N rewards in [0, 1] that were fixed
 without looking at the data, and for all k <= K + 1 at once,
 
     V* - V^{pi^k} <= W^k_0(s_1);    `own_epsilon` is the smallest W^k_0(s_1) so far, for the *history policy* of that k

@@ -8,7 +8,7 @@ C is how many outcomes a pair can have (`max_successors`; else S). N is the numb
 stationary. Optimism starts from the lower ends of the intervals and fills the best outcomes up to their upper ends; the lower
 values do so with the worst. The outcomes that were never seen count as the best, or worst, of all states.
 
-Guarantee, derived here (`docs/theory.md`, 22): all three intervals follow from n kl(q, p_i) <= l, and that holds for all laws,
+Guarantee, derived here (`docs/theory.md`, 22.9): all three intervals follow from n kl(q, p_i) <= l, and that holds for all laws,
 outcomes and n at once with probability at least 1 - delta/2. So V_up - V_lo certifies the recommendation, and for every epsilon
 
     V* - V^{played} > epsilon in at most (4H/epsilon) (N (m + max(m, least)) + log(2/delta)) episodes,  with probability

@@ -3,10 +3,10 @@
     Q_up_h(s,a) = r_up + gamma max_{p in ball} p.V_up_{h+1}      V_up_h(s) = max_a Q_up_h(s,a)
     Q_lo_h(s,a) = r_lo + gamma min_{p in ball} p.V_lo_{h+1}      V_lo_h(s) = max_a Q_lo_h(s,a)
 
-On the event that all laws lie in their balls, V_lo <= value of argmax_a Q_lo <= V* <= V_up at the start. (Robust dynamic
-programming over independent balls: V_lo is the smallest value of that policy over all models in the balls, and V_up the largest
-optimal value.) UCRL2 and KL-UCRL bring them up to date when a phase begins. BPI-UCRL plays by V_up, which it brings up to date
-after every episode; V_lo is needed for the stop and the recommendation alone, and computed when somebody asks.
+On the event that all laws lie in their balls (`docs/theory.md`, 7.1), V_lo <= value of argmax_a Q_lo <= V* <= V_up at the start.
+(Robust dynamic programming over independent balls: V_lo is the smallest value of that policy over all models in the balls, and
+V_up the largest optimum.) UCRL2 and KL-UCRL bring them up to date when a phase begins. BPI-UCRL plays by V_up, which it brings up
+to date after every episode; V_lo is needed for the stop and the recommendation alone, and computed when somebody asks.
 """
 
 from __future__ import annotations

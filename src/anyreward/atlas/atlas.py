@@ -125,19 +125,34 @@ class Atlas:
         return self.certificate.played
 
     def state_name(self, s: int) -> str:
-        """What state number s is called; numbers beyond the states are terminations (`Setting.terminal`)."""
+        """What state number s is called; numbers beyond the states are terminations (`Setting.terminal`).
+
+        Example:
+
+            atlas.state_name(15)            # "15", unless the state has a name
+        """
         setting = self.counts.setting
         if s >= setting.n_states:
             return f"terminated in {self.numbering.state_name(s - setting.n_states)}"
         return "terminated" if setting.terminal == "end" and s == setting.n_states - 1 else self.numbering.state_name(s)
 
     def called(self, s: int) -> str:
-        """A state for messages: its number, with its name if that says more."""
+        """A state for messages: its number, with its name if that says more.
+
+        Example:
+
+            atlas.called(15)                # "state 15"
+        """
         name = self.state_name(s)
         return f"state {s}" if name == str(s) else f"state {s} ({name})"
 
     def action_name(self, a: int) -> str:
-        """What action number a is called."""
+        """What action number a is called.
+
+        Example:
+
+            atlas.action_name(1)            # "right"
+        """
         return self.numbering.action_name(a)
 
     @property
@@ -189,7 +204,7 @@ class Atlas:
             largest.
         rewards : {"random", "deterministic"}, optional
             For `"own"` only. "random", the default: nothing is assumed. The mean reward of each step, state and action lies in a
-            KL confidence interval (`docs/theory.md`, 8). Half of delta is spent on these means and half on the transitions, so
+            KL interval (`docs/theory.md`, 9.6). Half of delta is spent on these means and half on the transitions, so
             the bounds of the plan hold with probability at least 1 - delta. "deterministic": you know that the same transition
             always pays the same, so one observation is enough. Data that contradict this are refused.
         stationary_rewards : bool, default False
@@ -316,14 +331,19 @@ class Atlas:
         -------
         GoalPlan
             Its bounds hold on the certificate's event for laws of all steps, the last one too, with those of all other goals and
-            of rewards on arrival at once (`docs/theory.md`, 18).
+            of rewards on arrival at once (`docs/theory.md`, 18.1).
         """
         from .goals import reach
 
         return reach(self, goal, avoid, cautious)
 
     def avoid(self, states: Any, cautious: bool = False) -> GoalPlan:
-        """The policy that is most likely never to visit some states in an episode, with certified bounds; see `reach`."""
+        """The policy that is most likely never to visit some states in an episode, with certified bounds; see `reach`.
+
+        Example:
+
+            atlas.avoid("state == 0").value                 # the probability that state 0 is never visited
+        """
         from .goals import avoid
 
         return avoid(self, states, cautious)
@@ -345,7 +365,7 @@ class Atlas:
         Returns
         -------
         TradeOff
-            Everything in it holds at once, on the certificate's event (`docs/theory.md`, 17).
+            Everything in it holds at once, on the certificate's event (`docs/theory.md`, 17.3).
         """
         from .tradeoff import trade_off
 
@@ -367,6 +387,8 @@ class Atlas:
 
     def legal(self, policy: np.ndarray) -> np.ndarray:
         """A policy with every illegal action a replaced by legal action number a mod k, where k actions are legal in that state.
+
+            atlas.legal(policy)                             # what is really played where `policy` names an illegal action
 
         In a state that was never visited the legal actions are unknown; nothing is replaced there, and certified intervals allow
         for any.
@@ -499,7 +521,7 @@ class Atlas:
         Returns
         -------
         Verification
-            An `Interval` with more details. Its proof is in `docs/theory.md`, 12.
+            An `Interval` with more details. Its proof is in `docs/theory.md`, 12.1.
         """
         from .constrained import refuse_constrained
         from .verification import verify
@@ -535,7 +557,7 @@ class Atlas:
         Returns
         -------
         Drift
-            The proof is in `docs/theory.md`, 16.
+            The proof is in `docs/theory.md`, 16.2.
         """
         from .watching import watch
 
@@ -588,7 +610,7 @@ class Atlas:
         plan : Plan
             A plan of this atlas.
         against : array_like, (H, S) or (H, S, A), optional
-            The other policy; by default `behaviour`, the frequencies with which actions were taken.
+            The other policy; by default `behaviour`, the frequencies with which actions were taken (`docs/theory.md`, 9.5).
 
         Returns
         -------
@@ -644,8 +666,12 @@ class Atlas:
     def merge(self, other: Atlas, same_environment: bool = False) -> Atlas:
         """Both atlases together: the counts are added and certified again. ``a | b`` does the same.
 
+            one = anyreward.explore(env, horizon=20, max_episodes=100, seed=1)
+            other = anyreward.explore(env, horizon=20, max_episodes=100, seed=2)
+            one.merge(other).episodes                       # 200
+
         The merged certificate is valid if it was decided which runs to merge before they were seen, or if all runs are merged:
-        with the runs in a row, the samples of each transition distribution are still independent draws. Choosing runs by how they
+        with the runs in a row, the samples of each law are still independent draws. Choosing runs by how they
         turned out voids it, and so does counting a run twice, which is refused.
 
         Parameters
@@ -717,6 +743,9 @@ class Atlas:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves the atlas as a Parquet file, which `load` reads.
 
+            atlas.save("chain.atlas")
+            atlas = anyreward.load("chain.atlas")
+
         Its table has the columns h, s, a, next and count, with h = -1 for initial states. The column `evidence` is added if the
         counts have transfer evidence (`Counts`), and columns of observed rewards if the environment paid any. Everything else is
         inside the same file, where Parquet readers do not look (`atlas.container`). The file is written completely or not at all;
@@ -748,7 +777,7 @@ class Atlas:
         -----
         Labels are the names of the states, in letters, digits and underscores. If transitions depend on the step, a state of the
         file is a state at a step. If the initial state is random, there is a state in front, and one more step
-        (`docs/theory.md`, 19).
+        (`docs/theory.md`, 19.1).
         """
         from .exporting import export
 
@@ -756,6 +785,8 @@ class Atlas:
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the visits of each state, and the certified epsilon over time.
+
+            atlas.plot().savefig("visits.png")
 
         Parameters
         ----------
@@ -768,6 +799,9 @@ class Atlas:
 
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
         """Stores the recorded episodes as a Minari dataset and returns it; see `recording.to_minari`.
+
+            atlas = anyreward.explore(env, horizon=20, max_episodes=100, record=True)
+            dataset = atlas.to_minari("chain/explored-v0")
 
         The exploration must have been asked to `record` them.
         """

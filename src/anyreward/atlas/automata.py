@@ -61,7 +61,13 @@ class Automaton:
             raise ValueError("an automaton needs either accepting memories, or pays.")
 
     def table(self, n_states: int) -> tuple[np.ndarray, np.ndarray]:
-        """The next memory and what is paid, (size, n_states) each."""
+        """The next memory and what is paid, (size, n_states) each.
+
+        Example:
+
+            twice = anyreward.Automaton(3, step=lambda q, s: min(q + (s == 3), 2), accepting=[2])
+            next_memory, paid = twice.table(n_states=31)
+        """
         ahead, pays = np.zeros((self.size, n_states), np.int64), np.zeros((self.size, n_states))
         for q, s in np.ndindex(self.size, n_states):
             ahead[q, s] = whole_number(self.step(q, s), f"the next memory after {q} in state {s}")

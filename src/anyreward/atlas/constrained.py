@@ -7,7 +7,7 @@ D_ij of the costs, all on one event. A linear program mixes them,
 
 and its multipliers mu make new candidates: the plans for r - Σ_j mu_j d_j (column generation). A mixture is drawn once an
 episode. Its expected costs are certainly within the limits, and its value is certainly at least Σ α_i L_i, because both are
-linear in α. Every mu >= 0 bounds the constrained optimum: V_up(r - Σ mu_j d_j) + Σ mu_j c_j (`docs/theory.md`, 17).
+linear in α. Every mu >= 0 bounds the constrained optimum: V_up(r - Σ mu_j d_j) + Σ mu_j c_j (`docs/theory.md`, 17.1).
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Constraint(NamedTuple):
 class ConstrainedPlan:
     """A plan whose expected costs are certain to be within their limits. `Atlas.plan` makes it of `subject_to`.
 
-        plan.draw(seed).act(observation, step)      # draw a policy when an episode begins, and play it to its end
+        plan = atlas.plan(reward, subject_to=[("action == 1", "<=", 18)])
+        plan.draw(seed=0).act(observation, step)    # draw a policy when an episode begins, and play it to its end
         plan.run(env, episodes=100)                 # draws one for each episode
 
     It is one policy, or a mixture of few: when an episode begins, one of `plans` is drawn with the probabilities `weights`.
@@ -103,12 +104,23 @@ class ConstrainedPlan:
         return self.upper - self.lower
 
     def draw(self, seed: int | np.random.Generator = 0) -> Plan:
-        """The policy to play in an episode, drawn with the probabilities `weights`. Draw again for the next episode."""
+        """The policy to play in an episode, drawn with the probabilities `weights`. Draw again for the next episode.
+
+        Example:
+
+            plan = atlas.plan(reward, subject_to=[("action == 1", "<=", 18)])
+            action = plan.draw(seed=0).act(observation, step=0)
+        """
         rng = np.random.default_rng(seed)
         return self.plans[int(rng.choice(len(self.plans), p=self.weights))]
 
     def run(self, env: Any, episodes: int = 1, *, reward: Any = None, seed: int = 0, **adapter: Any) -> np.ndarray:
-        """Plays the plan, drawing a policy for each episode, and returns what was earned in each; arguments as for `Plan.run`."""
+        """Plays the plan, drawing a policy for each episode, and returns what was earned in each; arguments as for `Plan.run`.
+
+        Example:
+
+            atlas.plan(reward, subject_to=[("action == 1", "<=", 18)]).run(env, episodes=100)
+        """
         episodes = whole_number(episodes, "episodes")
         if episodes < 0:
             raise ValueError(f"episodes is {episodes}: it cannot be negative.")
@@ -120,6 +132,11 @@ class ConstrainedPlan:
             mine = which == i
             earned[mine] = plan.run(env, int(mine.sum()), reward=reward, seed=seed + i, **adapter)
         return earned
+
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
 
     def __str__(self) -> str:
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"

@@ -8,7 +8,7 @@ favourable laws for it. Along trajectories of the empirical model, until the fir
 
 where V^pi is the value in the empirical model; at a row without data, all that may follow is charged to it. Every term is at
 least 0 and belongs to one row: what that row adds to the interval. The width of the interval is the sum of all charges less
-V^pi - V^pi_up, by how much the plan is better than pi_up in the empirical model (`docs/theory.md`, 20).
+V^pi - V^pi_up, by how much the plan is better than pi_up in the empirical model (`docs/theory.md`, 20.4).
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ class Charge:
 class Explanation:
     """What makes the interval of a plan wide, and what would make it narrow.
 
+        found = atlas.explain(reward)
+        found.charges[0]                                # the law that widens the interval most
+        found.episodes_to_halve
+
     Attributes
     ----------
     plan : Plan
@@ -88,6 +92,11 @@ class Explanation:
     charges: tuple[Charge, ...]
     episodes_to_halve: float | None
 
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
+
     def __str__(self) -> str:
         head = f"the interval of the plan is {up(self.plan.regret_bound)} wide"
         if self.plan.regret_bound < 0.99 * self.width:
@@ -107,7 +116,12 @@ class Explanation:
         return "\n".join(lines)
 
     def to_pandas(self) -> Any:
-        """The charges as a pandas data frame with one row for each."""
+        """The charges as a pandas data frame with one row for each.
+
+        Example:
+
+            atlas.explain(reward).to_pandas().head()
+        """
         try:
             import pandas as pd
         except ImportError:

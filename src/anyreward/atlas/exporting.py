@@ -2,7 +2,7 @@
 
 For a ball {p : KL(p_hat, p) <= c} the interval of a successor is {p(x) : kl(p_hat(x), p(x)) <= c}, kl for two outcomes, rounded
 outward; an unseen successor has [0, 1 - e^-c], and a pair without data [0, 1] everywhere. The interval model is therefore larger
-than the balls, and what Storm or another checker certifies of it contains what is certified here (`docs/theory.md`, 19).
+than the balls, and what Storm or another checker certifies of it contains what is certified here (`docs/theory.md`, 19.1).
 """
 
 from __future__ import annotations

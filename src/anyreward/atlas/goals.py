@@ -5,7 +5,7 @@ A goal is an automaton that reads the states of an episode (`automata`). Values 
     V_h(s, q) = max_a  cost(q) + Σ p(s'|s, a) [pays(q, s') + γ V_{h+1}(s', step(q, s'))],   V_H(s, q) = final(q),
 
 in the empirical model, and with the smallest or largest expectation over the KL balls for certified bounds: same laws, same
-event, no further delta (`docs/theory.md`, 18).
+event, no further delta (`docs/theory.md`, 18.1 and 18.2).
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ PRECISION = 1e-4  # of the certified number of steps, relatively
 class GoalPlan:
     """A policy for a goal, with certified bounds. `Atlas.reach` and `Atlas.avoid` make them.
 
+        plan = atlas.reach("state == 30")
         player = plan.player()              # when an episode begins
         player.act(observation)             # the environment's own action, for each observation in turn
 
@@ -82,8 +83,20 @@ class GoalPlan:
         return self.policies[:, self.automaton.start]
 
     def player(self) -> Player:
-        """What plays one episode and remembers what was read."""
+        """What plays one episode and remembers what was read.
+
+        Example:
+
+            player = atlas.reach("state == 30").player()
+            action = player.act(observation)
+        """
         return Player(self)
+
+    def _repr_html_(self) -> str:
+        from ..pages import interval_bar, result_card
+
+        chance = self.steps is not None or self.automaton.pays is None
+        return result_card(self, interval_bar(self.value.lower, self.value.upper, 0.0, 1.0, self.value.value) if chance else None)
 
     def __str__(self) -> str:
         sure = f"{interval(self.value.lower, self.value.upper)} with probability {confidence_level(self.delta)}"

@@ -63,6 +63,11 @@ class Interval(Bounds):
     def __getnewargs__(self) -> tuple[Any, ...]:
         return (*self, self.delta, self.assumptions)
 
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
+
     def __str__(self) -> str:
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
         return f"{self.value:.4g} in {sure}{assumed(self.assumptions)}"
@@ -70,7 +75,7 @@ class Interval(Bounds):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A policy for one reward, with certified bounds on its value and on the optimal value. `Atlas.plan` makes plans.
+    """A policy for one reward, with certified bounds on its value and on the optimum. `Atlas.plan` makes plans.
 
         plan.act(observation, step)         # the environment's own observation and action
         plan.run(env, episodes=100)         # what was earned in each episode
@@ -78,11 +83,11 @@ class Plan:
 
     On the certificate's event,
 
-        lower <= true value of the policy <= true optimal value <= upper.
+        lower <= true value of the policy <= true optimum <= upper.
 
     This holds for every plan made from the same counts at once: any number of rewards may be asked for, chosen after seeing the
-    data, and no further delta is spent. *Proof.* The event says that every true transition distribution lies in its KL ball, and
-    does not mention rewards. `lower` is the smallest value of the policy, and `upper` the largest optimal value, over all models
+    data, and no further delta is spent. *Proof.* The event says that every true law lies in its KL ball, and
+    does not mention rewards. `lower` is the smallest value of the policy, and `upper` the largest optimum, over all models
     in the balls.
 
     A plan for the environment's own reward has an event of its own, of the same probability (`Atlas.plan`).
@@ -126,22 +131,27 @@ class Plan:
         return as_array(self.choice, setting.n_outcomes, setting.n_actions)[:, : setting.n_states]
 
     def playing(self, policy: np.ndarray) -> Plan:
-        """This plan with another policy, (H, S), to be played; its bounds are not those of that policy."""
+        """This plan with another policy, (H, S), to be played; its bounds are not those of that policy.
+
+        Example:
+
+            plan.playing(policy).run(env, episodes=10)
+        """
         setting = self.atlas.counts.setting
         checked = as_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
         return replace(self, choice=kernels.planning.as_choice(checked))
 
     @property
     def regret_bound(self) -> float:
-        """The largest possible difference between the optimal value and the value of the policy: upper - lower."""
+        """The largest possible difference between the optimum and the value of the policy: upper - lower."""
         return self.upper - self.lower
 
     @cached_property
     def terms(self) -> dict[str, Interval]:
         """The value of the policy split by the named terms of its reward (`anyreward.term`), with certified bounds.
 
-        Factors are part of a term, so that the values add up to `value`. All bounds hold at once, on the event of the plan. Empty
-        if the reward has no terms.
+        Factors are part of a term, so that the values add up to `value`. All bounds hold at once, on the event of the plan
+        (`docs/theory.md`, 17.2). Empty if the reward has no terms.
         """
         found = {}
         for name, reward in self.scoring.terms.items():
@@ -151,6 +161,8 @@ class Plan:
 
     def act(self, observation: Any, step: int, action_mask: Any = None) -> Any:
         """The environment's own action for one of its observations.
+
+            action = plan.act(observation, step=0)
 
         Parameters
         ----------
@@ -215,9 +227,9 @@ class Plan:
 
     @cached_property
     def upper_V(self) -> np.ndarray:
-        """An upper bound on the true optimal value from each step and state, (H + 1, S).
+        """An upper bound on the true optimum from each step and state, (H + 1, S).
 
-        Together: on the event of the plan, lower_V <= true value of the policy <= true optimal value <= upper_V in all steps and
+        Together: on the event of the plan, lower_V <= true value of the policy <= true optimum <= upper_V in all steps and
         states at once; with `paid_once`, in those that can be reached.
         """
         high = self.atlas._robust(self.scoring, MOST).state_values(kernels.robust.UPPER)
@@ -260,6 +272,8 @@ class Plan:
     def run(self, env: Any, episodes: int = 1, *, reward: Any = None, seed: int = 0, **adapter: Any) -> np.ndarray:
         """Plays the plan in an environment and returns what was earned in each episode, (episodes,).
 
+            plan.run(env, episodes=100).mean()
+
         Parameters
         ----------
         env
@@ -286,6 +300,8 @@ class Plan:
 
     def to_pandas(self, visited: bool = False) -> Any:
         """What the plan does, as a pandas data frame with one row for each step and state.
+
+            plan.to_pandas(visited=True).head()
 
         The columns are step, state (its number), name (what the state is called), observation (a value of the observation space
         that belongs to the state, None for the extra state of terminations), action (its name), action_number, seen (how
@@ -356,6 +372,8 @@ class Plan:
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the certified interval within what is possible, and what the plan does.
+
+            plan.plot().savefig("plan.png")
 
         Parameters
         ----------

@@ -49,7 +49,8 @@ class Scoring:
     assumed : tuple of str
         What is assumed of the reward.
     ends : (float, float)
-        Between which the value from every step and state that can be reached is known to lie (`paid_once`).
+        Between which the value from every step and state that can be reached is known to lie (`paid_once`; `docs/theory.md`,
+        9.7).
     with_delta : callable
         The same reward for intervals that fail with another probability.
     terms : dict of str to reward

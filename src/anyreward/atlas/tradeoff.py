@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 class TradeOff:
     """The certified trade-off curve of two rewards: what `Atlas.trade_off` found.
 
+        curve = atlas.trade_off(reward, "state == 0", points=3)
+        curve.first, curve.second                       # the two intervals of each plan
+
     On the certificate's event, for all shares and all policies at once: the true values of every plan are in its two intervals,
-    and no policy whatever, mixtures included, is worth x of the first reward and more than `most(x)` of the second.
+    and no policy whatever, mixtures included, is worth x of the first reward and more than `most(x)` of the second
+    (`docs/theory.md`, 17.3).
 
     Attributes
     ----------
@@ -54,7 +58,12 @@ class TradeOff:
     assumptions: tuple[str, ...]
 
     def most(self, x: float) -> float:
-        """No policy worth at least x of the first reward is worth more than this of the second; -inf if no policy is worth x."""
+        """No policy worth at least x of the first reward is worth more than this of the second; -inf if no policy is worth x.
+
+        Example:
+
+            curve.most(1.0)                                 # of the second reward, where the first is worth 1
+        """
         x, best = real_number(x, "x"), inf
         for share, upper in zip(self.shares.tolist(), self.uppers.tolist(), strict=True):
             left = upper - (1 - share) * x / self.scales[0]
@@ -65,7 +74,12 @@ class TradeOff:
         return best
 
     def to_pandas(self) -> Any:
-        """A pandas data frame with a row for each share: both values with their bounds."""
+        """A pandas data frame with a row for each share: both values with their bounds.
+
+        Example:
+
+            curve.to_pandas()
+        """
         try:
             import pandas as pd
         except ImportError:
@@ -77,10 +91,20 @@ class TradeOff:
         return pd.DataFrame(columns)
 
     def plot(self) -> Any:
-        """A Matplotlib figure: the intervals of the plans, and beyond which line nothing can be."""
+        """A Matplotlib figure: the intervals of the plans, and beyond which line nothing can be.
+
+        Example:
+
+            curve.plot().savefig("trade-off.png")
+        """
         from ..plots import draw_trade_off
 
         return draw_trade_off(self)
+
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
 
     def __str__(self) -> str:
         rows = [

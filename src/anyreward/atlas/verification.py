@@ -3,7 +3,7 @@
 The interval of a plan is about all models that the data allow, and is wide long before the plan is bad. Playing the plan on fresh
 episodes bounds its value without any model, by betting (`certificates.betting`), at all times, so that one may look and stop at
 any moment. The two intervals are combined: half of delta is spent on the model and half on the playing, so that the result holds
-with probability at least 1 - delta.
+with probability at least 1 - delta (`docs/theory.md`, 12.1 and 12.2).
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ SAME = "the episodes that were played are of the environment that was explored"
 class Verification(Interval):
     """The value of a plan, bounded by playing it and by what was explored; or the difference of the values of two plans.
 
+        found = atlas.verify(plan, env, episodes=2000)
+        found.lower, found.upper
+
     With probability at least 1 - delta, the true value lies between `lower` and `upper`.
 
     Attributes
@@ -46,7 +49,7 @@ class Verification(Interval):
     explored : (float, float)
         The interval by what was explored alone, which holds with probability at least 1 - delta/2.
     optimum : float
-        An upper bound on the optimal value; nan for a difference.
+        An upper bound on the optimum; nan for a difference.
     scores : dict of str to Interval
         The same for further rewards, which were scored on the same episodes. All intervals of a verification hold at once.
     episodes : int
@@ -63,7 +66,7 @@ class Verification(Interval):
 
     @property
     def regret_bound(self) -> float:
-        """The largest possible difference between the optimal value and the value of the plan."""
+        """The largest possible difference between the optimum and the value of the plan."""
         return self.optimum - self.lower
 
     def __str__(self) -> str:
@@ -220,5 +223,5 @@ def _played(x: np.ndarray, scoring: Scoring, delta: float, difference: bool) -> 
 
 
 def _optimum(atlas: Atlas, scoring: Scoring) -> float:
-    """An upper bound on the optimal value, on the event of the scoring."""
+    """An upper bound on the optimum, on the event of the scoring."""
     return min(scoring.highest, atlas._robust(scoring, MOST).of(None, kernels.robust.UPPER) + scoring.slack)

@@ -37,7 +37,8 @@ class LawDrift(NamedTuple):
     log_e : float
         The logarithm of its e-value. If this law has not changed, it ever reaches log(1/x) with probability at most x.
     certain : bool
-        Whether this law has certainly changed: with probability at least 1 - alpha, no law is ever called so that has not.
+        Whether this law has certainly changed: with probability at least 1 - alpha, no law is ever called so that has not
+        (`docs/theory.md`, 16.3).
     old, new : dict of str to int
         How often each outcome was observed before and now.
     """
@@ -59,6 +60,10 @@ class LawDrift(NamedTuple):
 @dataclass(frozen=True)
 class Drift:
     """Whether an environment is still the one that was explored: what `Atlas.watch` found.
+
+        drift = atlas.watch(new_counts)
+        drift.changed, drift.p
+        drift.laws[0]                                   # the law with the most evidence
 
     **What is certain.** If no law has changed, `changed` is ever true with probability at most `alpha`, however often one looks
     at more and more new data, and whatever actions are chosen. That it is false proves nothing.
@@ -89,6 +94,11 @@ class Drift:
     old_episodes: int
     new_transitions: int
     assumptions: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        from ..pages import result_card
+
+        return result_card(self)
 
     def __str__(self) -> str:
         head = "the environment has changed" if self.changed else "no evidence that the environment has changed"

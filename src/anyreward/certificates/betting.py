@@ -16,7 +16,7 @@ c = (log(1/delta) + psi_n) / n, this leaves
 function that robust planning maximises as well (`kernels.ball`): the ends are the smallest and the largest mean of a distribution
 p on [0, 1] with KL(p_hat, p) <= c, where p_hat is the empirical distribution of the values.
 
-The proof is in `docs/theory.md`, 12. References: Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by
+The proof is in `docs/theory.md`, 12.1. References: Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by
 betting; Orabona & Jun (2024), Tight concentrations and confidence sequences from the regret of universal portfolio; psi_n is the
 regret of Cover & Ordentlich (1996), Universal portfolios with side information.
 """
@@ -29,7 +29,7 @@ import numpy as np
 
 from .. import kernels
 
-ROUNDING = 1e-14  # of the exponent of F, relative to the absolute values of its parts: `docs/theory.md`, 12, says what it covers
+ROUNDING = 1e-14  # of the exponent of F, relative to the absolute values of its parts (`docs/theory.md`, 12.1)
 LEAST = float(np.finfo(float).tiny)  # below this, numbers lose their relative accuracy
 
 
@@ -40,6 +40,8 @@ def log_wealth_threshold(n: int, delta: float) -> float:
 
 def mean_interval(x: np.ndarray, delta: float, low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
     """An interval for the mean of bounded values. With probability at least 1 - delta it contains the mean at all times.
+
+        mean_interval(plan.run(env, episodes=100), delta=0.1, low=0.0, high=20.0)
 
     So one may look after every value, stop when one likes what one sees, and intersect the intervals of several looks. The values
     need not be independent: each has to have the same mean given everything before it, and none may be left out because of what

@@ -3,7 +3,7 @@
 Two bounds are available by name (`bounds="tight"` or `bounds="paper"`):
 
 =======  =====================  =================================================================================
-tight    `TightBound`           square roots of summed KL charges, which adapt to the support (`docs/theory.md`)
+tight    `TightBound`           square roots of summed KL charges, which adapt to the support (`docs/theory.md`, 5.2)
 paper    `PaperBound`           Lemma 1 of the paper: a sum of square roots of KL radii along the way
 =======  =====================  =================================================================================
 
@@ -61,8 +61,8 @@ def error_of_first_reward(counts: Counts) -> float:
     """The probability that an episode starts in a state whose legal actions are unknown: so large can the error of its reward be.
 
     The reward of the first step has no error once it is known which action a policy takes there. In a setting with `hidden_masks`
-    that is unknown until the state has been visited. A start that is estimated is charged for the first reward already, and so is
-    every transition if rewards may depend on the successor.
+    that is unknown until the state has been visited (`docs/theory.md`, 9.1). A start that is estimated is charged for the first
+    reward already, and so is every transition if rewards may depend on the successor.
     """
     setting = counts.setting
     if not setting.hidden_masks or setting.arrival_rewards:
@@ -90,7 +90,7 @@ def weights(setting: Setting) -> tuple[np.ndarray, float]:
 
 @dataclass(frozen=True)
 class PaperBound:
-    """The paper's error bound at the start, E-bar, on the event of `certificates.thresholds`.
+    """The paper's error bound at the start, E-bar, on the event of `certificates.thresholds` (`docs/theory.md`, 2.1).
 
     Parameters
     ----------
@@ -139,9 +139,10 @@ class TightBound:
     """The default error bound, much smaller than the paper's: the trajectory certificate with support-adaptive radii.
 
     It adds up KL radii along a trajectory before it takes the square root. The radii come from a mixture over all supports that a
-    distribution can have, so they are small where few successors were observed (`docs/theory.md`, 3 to 5). It is never larger
-    than the recursion with total variation radii. If transitions depend on the step, a tenth of delta is spent on a joint bound
-    of all rows of a trajectory, which saves most of the union bound over rows (`docs/theory.md`, 13).
+    distribution can have, so they are small where few successors were observed (`docs/theory.md`, 3b, 3c and 4.1). It is never
+    larger than the recursion with total variation radii (`docs/theory.md`, 4.2 and 5.3). If transitions depend on the step, a
+    tenth of delta is spent on a joint bound of all rows of a trajectory, which saves most of the union bound over rows
+    (`docs/theory.md`, 13.1, 13.2 and 13.3).
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class TightBound:
         """Whether the bound is certain to be above `goal`, whatever its multipliers, from a look at the visits alone.
 
         It takes a few backward passes and no radii. False says nothing. It decides when the bound is worth computing and nothing
-        else (`docs/theory.md`, 23).
+        else (`docs/theory.md`, 23.1).
         """
         setting, table = counts.setting, counts.table
         if type(self) is not TightBound or setting.structure is not None or not self.trajectory or not 0 < goal < np.inf:
@@ -369,7 +370,7 @@ class TightBoundDetails:
 
 
 def relevant_laws(setting: Setting, last_step: bool = False) -> int:
-    """The number of transition distributions that values from the start depend on: delta is shared among these and no others.
+    """The number of laws that values from the start depend on: delta is shared among these and no others.
 
     Absorbing states and illegal actions of the setting are not counted. The last step counts only for rewards on arrival (if the
     setting has `arrival_rewards`, or with `last_step`). At the first step only the states count in which an episode can start, if

@@ -1,4 +1,4 @@
-"""The calibrated certificate: an error bound for data whose amounts were fixed beforehand (`docs/theory.md`, 14).
+"""The calibrated certificate: an error bound for data whose amounts were fixed beforehand (`docs/theory.md`, 14.1).
 
 A `Design` says, before the first sample is counted, how many samples each law gets and which successors are expected. When
 exactly these samples have been counted, the law of the worst error under every model that they allow can be simulated, and
@@ -762,7 +762,7 @@ def attempt_delta(delta: float, attempt: int) -> float:
 
 @dataclass(frozen=True)
 class CalibratedBound:
-    """The calibrated error bound of a design whose quotas are filled (`docs/theory.md`, 14; over laws, 15).
+    """The calibrated error bound of a design whose quotas are filled (`docs/theory.md`, 14.1 and 14.5).
 
     Parameters
     ----------
@@ -846,7 +846,7 @@ class CalibratedBound:
         """The KL radius of each row of the table, 0 without data, on the event of the certificate: at no further delta.
 
         If the design takes more of delta than its attempt may, as when only a part of delta is asked for, nothing is known.
-        Otherwise, two bounds on m KL(p_hat, p) hold (`docs/theory.md`, 14, Intervals). That of the union bound is for rows whose
+        Otherwise, two bounds on m KL(p_hat, p) hold (`docs/theory.md`, 14.8). That of the union bound is for rows whose
         samples are those of their only block; the sum of the limit of the deviance within the set and of the common budget for
         mass outside the sets is for all calibrated rows. Rows that are not in the design are unknown.
         """

@@ -7,7 +7,7 @@ deviance n KL(q_hat, q) of an amount n that was fixed beforehand is about half a
     n_g KL(q_hat_g, q_g) <= y_g    for every law g with a quota n_g,    y_g = deviance_quantile(counts of g, delta / M),
 
 with probability at least 1 - delta, for the first n_g counted draws of each of the M laws with a quota. The certificate and the
-intervals are those of section 15 of `docs/theory.md` with the radii y_g / n_g, and a law without a quota is unknown. No draws are
+intervals are those of `docs/theory.md`, 15.6, with the radii y_g / n_g, and a law without a quota is unknown. No draws are
 simulated, as they are for rows of states and actions (`calibrated`): among so few laws the union bound costs little.
 """
 
@@ -85,7 +85,7 @@ class LawQuotas:
     def radii(self, counts: Counts, delta: float, scaled: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """The KL and total variation radius of each draw of every row of `Counts.model_table`; `scaled` is for forecasts.
 
-        An estimated initial distribution has the all-times radius of `law_radii`, as one more law among which delta is shared.
+        An estimated start has the all-times radius of `law_radii`, as one more law among which delta is shared.
         """
         self.check(counts.setting)
         setting, shared = counts.setting, counts.shared

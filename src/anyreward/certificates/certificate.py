@@ -34,7 +34,11 @@ SEVERAL = "several"  # in place of the fingerprint of one reward, if there are s
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proved accuracy: with probability at least 1 - delta, every plan from the counts is epsilon-optimal.
+    """A proved sentence: with probability at least 1 - delta, every plan from the counts is epsilon-optimal.
+
+        certificate = anyreward.certify(counts, delta=0.1)
+        print(certificate)
+        certificate.check(counts)                       # True
 
     `explore` and `certify` make certificates. Print one to see what it says; `check` computes it again from the counts.
 
@@ -44,13 +48,15 @@ class Certificate:
     None; and about each of the given `rewards` and its plan `atlas.plan(reward, cautious=True)` alone if there are any. Once
     epsilon is met, `atlas.plan(reward)` is as good.
 
+    Why a bound on value errors is one on what plans lose, and why it holds at all times: `docs/theory.md`, 1.1 and 1.2.
+
     It assumes that `assumptions` are true (for instance that the transitions do not depend on the step, if the setting is
     stationary) and that no episodes were selected by how they turned out.
 
     Attributes
     ----------
     epsilon : float
-        The accuracy, in units of reward. The trivial accuracy is `largest`; an epsilon that is not smaller says nothing.
+        How much a plan can lose, in units of reward. An epsilon that is not below `largest` says nothing.
     delta : float
         The probability that the statement is false is at most delta.
     bounds : str
@@ -194,6 +200,8 @@ class Certificate:
     def check(self, counts: Counts, reward: Reward = None, policy: np.ndarray | None = None) -> bool:
         """Whether the certificate was made from these counts and its epsilon follows from them.
 
+            atlas.certificate.check(atlas.counts)           # True: the same counts give the same epsilon
+
         Parameters
         ----------
         counts : Counts
@@ -250,14 +258,24 @@ class Certificate:
         return (Mixtures(found).refine(limit) if self.mixtures else found).epsilon <= limit
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values, for `from_dict`; without the names, which belong to the atlas."""
+        """All fields as plain values, for `from_dict`; without the names, which belong to the atlas.
+
+        Example:
+
+            json.dumps(certificate.to_dict())
+        """
         about = asdict(replace(self, numbering=None))
         del about["numbering"]
         return about
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Certificate:
-        """The certificate that `to_dict` returned. Raises if a field is not what it has to be."""
+        """The certificate that `to_dict` returned. Raises if a field is not what it has to be.
+
+        Example:
+
+            Certificate.from_dict(certificate.to_dict()) == certificate
+        """
         setting, low_high = Setting(**fields["setting"]), fields["reward_range"]  # Setting turns the lists of a file into tuples
         assumed = fields.get("assumed", ())
         if not isinstance(assumed, list | tuple) or "numbering" in fields:  # a text would be taken apart into letters
@@ -357,7 +375,7 @@ def certify(
     structure: Structure | None = None,
     **options: Any,
 ) -> Certificate:
-    """The accuracy that these counts prove, whoever collected the data.
+    """The epsilon that these counts prove, whoever collected the data.
 
         counts = Counts.from_episodes(states, actions, setting)
         certificate = certify(counts, delta=0.1)
@@ -395,7 +413,7 @@ def certify(
     episodes because of what happened in them voids the certificate.
     """
     if not isinstance(counts, Counts):
-        raise ValueError(f"counts is {shown(counts)}: it has to be the counts of a data set.")
+        raise ValueError(f"counts is {shown(counts)}: it has to be `Counts`, such as Counts.from_episodes makes.")
     if structure is not None:
         counts = counts.with_structure(structure)
     if (

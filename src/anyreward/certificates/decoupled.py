@@ -6,9 +6,9 @@ sum_{j > h} 1 / (4 lambda_j), g = g_i(s, a), radii c and tau of the laws),
     U^i_h(s) = max_a [ min(w_h, min(kappa_h c_g, w_h tau_g) + sum_x q_g(x) U^i_{h+1}(x)) - nu_h b_i(a) ],    U^i_{H-1} = 0,
     Phi      = sum_j lambda_j / 2 + sum_h nu_h + sum_i U^i_0(start of part i)
 
-bounds the error of every policy of the joint state and every reward in [0, 1] (`docs/theory.md`, 15). Without nu each part would
-be charged for the action that is worst for it. b_i(a) is 1 where action a is unusual for part i alone: only one machine at a time
-is serviced, and nu_h is the price of that.
+bounds the error of every policy of the joint state and every reward in [0, 1] (`docs/theory.md`, 15.7). Without nu each part
+would be charged for the action that is worst for it. b_i(a) is 1 where action a is unusual for part i alone: only one machine at
+a time is serviced, and nu_h is the price of that.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Deviances of fixed amounts of data: numbers that n KL(p_hat, p) hardly ever exceeds, if n was fixed beforehand.
 
 An all-times threshold pays for every n at which one may look. For a single n, the deviance of a law on k outcomes is about half a
-chi-squared variable with k - 1 degrees of freedom. `docs/theory.md`, 14, has the lemmas: `deviance_limit` is Lemma 5,
-`deviance_quantile` the quantile of the sum of stages that Lemmas 5 and 6 bound.
+chi-squared variable with k - 1 degrees of freedom. The lemmas are `docs/theory.md`, 14.3, 14.4 and 15.5: `deviance_limit`
+is the limit, and `deviance_quantile` the quantile of the sum of stages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CELLS = 2000  # into which deviances up to the limit are divided, each rounded u
 def deviance_limit(k: int, tail: float) -> float:
     """A number that the deviance of a law on k outcomes exceeds with probability at most `tail`, whatever the sample size.
 
-    A deviance is at most a sum of k - 1 terms log 2 + Exp(1) (`docs/theory.md`, 14); rounded up.
+    A deviance is at most a sum of k - 1 terms log 2 + Exp(1) (`docs/theory.md`, 14.3); rounded up.
     """
     n = k - 1
     if n == 0:
@@ -54,8 +54,8 @@ def deviance_quantile(seen: np.ndarray, tail: float) -> float:
     """A number that n KL(p_hat, p) exceeds with probability at most `tail`, whatever p is; n was fixed beforehand.
 
     Given the limit, which the deviance exceeds with a small part of that probability, p is close to p_hat, so that the tails of
-    the stages of the chain rule are known (Lemma 6): about those of half a chi-squared variable each. Their convolution gives the
-    quantile, with each stage rounded up to the next of `CELLS` points.
+    the stages of the chain rule are known (`docs/theory.md`, 14.4): about those of half a chi-squared variable each. Their
+    convolution gives the quantile, with each stage rounded up to the next of `CELLS` points.
 
     Parameters
     ----------

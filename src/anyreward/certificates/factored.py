@@ -9,9 +9,9 @@ value and on the action, there are few laws, and every episode has a draw of one
     certificate = counts.certify(delta=0.1)
     certificate.evaluate(policy, reward)         # an interval for any policy of the joint state and any reward
 
-**What it guarantees** (`docs/theory.md`, 15). With probability at least 1 - delta, for every policy of the joint state and every
-reward r_h(s, a) in [0, 1] of the joint state at once, the value in the model in which every law is the empirical one is within
-Phi = epsilon / 2 of the true value. `decoupled` computes Phi.
+**What it guarantees** (`docs/theory.md`, 15.7). With probability at least 1 - delta, for every policy of the joint state and
+every reward r_h(s, a) in [0, 1] of the joint state at once, the value in the model in which every law is the empirical one is
+within Phi = epsilon / 2 of the true value. `decoupled` computes Phi.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ FALSE_ALARM = 1e-6  # the probability of ever withdrawing a declaration that is 
 
 class Factored:
     """States of parts that move independently, given their own values and the action, and where episodes start.
+
+        # eight machines with three levels of wear; action 0 runs all, action i + 1 services machine i
+        parts = anyreward.Factored([3] * 8, n_actions=9, horizon=10, start=[0] * 8,
+                                   law=lambda i, wear, action: (wear, action == i + 1))
+        counts = parts.counts()                         # then counts.add(states, actions), counts.certify()
 
     Parameters
     ----------
@@ -260,7 +265,7 @@ class FactoredValue(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FactoredCertificate:
-    """A proved accuracy of the empirical model of many parts, for every policy and every reward in [0, 1] at once.
+    """A proved epsilon for the empirical model of many parts, for every policy and every reward in [0, 1] at once.
 
     Attributes
     ----------

@@ -1,15 +1,15 @@
 """What counts prove for several given rewards: for each of them a plan that is certain to be epsilon-optimal.
 
-For reward r let V_up(r) be the largest optimal value and V_lo(r) the largest guaranteed value over all models in the KL balls
+For reward r let V_up(r) be the largest optimum and V_lo(r) the largest guaranteed value over all models in the KL balls
 (`intervals`). On the event that all laws lie in their balls, which mentions no reward, V_lo(r) <= value of the policy that is
 greedy for the lower values <= V* <= V_up(r) for every r. So
 
     epsilon = max_r V_up(r) - V_lo(r)
 
-holds for all given rewards at once, with no union over them (`docs/theory.md`, 20).
+holds for all given rewards at once, with no union over them (`docs/theory.md`, 20.1).
 
 One of them may be the environment's own, of which only payments were observed. Half of delta is then for the balls, and half for
-its means (`docs/theory.md`, 8).
+its means (`docs/theory.md`, 8.1).
 """
 
 from __future__ import annotations

@@ -22,11 +22,12 @@ BLOCK = 2**19  # sums over balls after which it is time to ask whether a pass is
 
 
 class Robust:
-    """Robust planning for one reward over all models whose transition distributions lie in KL balls around the empirical ones.
+    """Robust planning for one reward over all models whose laws lie in KL balls around the empirical ones.
 
     Let c be the radius of a state-action pair's ball. On the event that every true distribution p satisfies KL(p_hat, p) <= c,
-    the smallest and the largest value over these models enclose the true value (`docs/theory.md`, 6). With a declared structure
-    each draw of a pair has a ball (15).
+    the smallest and the largest value over these models enclose the true value (`docs/theory.md`, 6.1). With a declared
+    structure each draw of a pair has a ball (`docs/theory.md`, 15.3). Where masks are hidden, any action may be the only legal
+    one of a state that was never visited (`docs/theory.md`, 9.2).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Confidence radii of shared laws, and of the pairs that draw from them (`docs/theory.md`, 15).
+"""Confidence radii of shared laws, and of the pairs that draw from them (`docs/theory.md`, 15.2).
 
 With probability at least 1 - delta, at all times at once, every law g that has to be estimated satisfies
 
@@ -76,7 +76,7 @@ def pair_radii(counts: Counts, of_laws: tuple[np.ndarray, np.ndarray], log_laws:
     """The KL and total variation radius of each draw of every row of `Counts.model_table`, (rows, m); 0 if its law has no data.
 
     A row has n = 0 if *some* law of the pair has no data; the others have radii all the same, which robust planning uses. The
-    first row is the estimated initial distribution, one more law on all states.
+    first row is the estimated start, one more law on all states.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def pair_radii(counts: Counts, of_laws: tuple[np.ndarray, np.ndarray], log_laws:
     of_laws : two ndarrays, (laws,)
         The radii of every law, as from `law_radii`.
     log_laws : float
-        log(M / delta), for the initial distribution.
+        log(M / delta), for the start.
     """
     setting, table, laws = counts.setting, counts.model_table, counts.shared.laws
     c, tau = np.zeros((2, len(table.n), laws.draws))

@@ -5,7 +5,7 @@ V_up(r_w) is convex in w, being the largest of linear functions, and V^pi_lo(r_w
 
     V_up(r_w) - V^pi_lo(r_w) <= max_j V_up(r_{w_j}) - V^pi_lo(r_{w_j})     for every w in the simplex,
 
-and the cautious plan for r_w is no worse than pi (`docs/theory.md`, 20). All weights are covered by cells, which are bisected
+and the cautious plan for r_w is no worse than pi (`docs/theory.md`, 20.2). All weights are covered by cells, which are bisected
 where this bound is largest; pi is the cautious plan for the middle of the cell.
 """
 

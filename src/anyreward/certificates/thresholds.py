@@ -1,4 +1,4 @@
-"""The paper's confidence thresholds: how far a true transition distribution can be from the empirical one.
+"""The paper's confidence thresholds: how far a true law can be from the empirical one.
 
 **The event.** With probability at least 1 - delta/2, at all times at once and for every distribution that is estimated,
 

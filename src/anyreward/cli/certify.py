@@ -134,7 +134,7 @@ def certify(
             "--order", help="Assume that the episodes were played one after the other, in the order of their first rows."
         ),
     ] = False,
-    discount: Annotated[float, typer.Option(help="The discount factor, above 0 and at most 1.")] = 1.0,
+    discount: Annotated[float, typer.Option(help="The discount, above 0 and at most 1.")] = 1.0,
     arrival_rewards: Annotated[
         bool, typer.Option("--arrival-rewards", help="Certify also for rewards that depend on the next state.")
     ] = False,
@@ -143,7 +143,7 @@ def certify(
     action_names: ActionNames = None,
     delta: Annotated[float, typer.Option(help="The probability with which the certificate may fail, at most.")] = 0.1,
     epsilon: Annotated[
-        float | None, typer.Option(help="The accuracy that is wanted: the exit code is 3 if it is not certified.")
+        float | None, typer.Option(help="The epsilon that is wanted: the exit code is 3 if it is not certified.")
     ] = None,
     bounds: Annotated[str, typer.Option(help="The certificate: tight, or paper for the paper's own.")] = "tight",
     deterministic: Annotated[

@@ -95,7 +95,7 @@ def explore(
         typer.Option("--deterministic", help="Assume that every transition is deterministic; one visit of each is enough then."),
     ] = False,
     structure: StructureOf = None,
-    discount: Annotated[float, typer.Option(help="The discount factor, above 0 and at most 1.")] = 1.0,
+    discount: Annotated[float, typer.Option(help="The discount, above 0 and at most 1.")] = 1.0,
     env_arg: EnvArgs = None,
     option: Annotated[
         list[str] | None,

@@ -12,7 +12,7 @@ contexts apart, KT, against the largest likelihood of one common law, ML,
 and for a known law q, e_g = KT(N_g) / prod_x q(x)^N(x), or the same for the successors of a pair all of whose laws are known, but
 not all of them show. The e-value is the mean of all e_g: of the sharing of each law, of the independence of each law from each
 earlier draw, of each known law, and of these pairs. If the structure is true, it ever reaches 1/alpha with
-probability at most alpha, under any adaptive sampling (`docs/theory.md`, 15). That it does not proves nothing.
+probability at most alpha, under any adaptive sampling (`docs/theory.md`, 15.4). That it does not proves nothing.
 """
 
 from __future__ import annotations

@@ -141,6 +141,9 @@ class Counts:
     def declare_absorbing(self, states: Iterable[int]) -> None:
         """Declares states to be absorbing that the setting does not list: their transitions need not be estimated any more.
 
+            counts = Counts(setting)
+            counts.declare_absorbing([30])                  # the last state is never left
+
         It is meant for what an environment reveals during exploration, such as the observations in which its episodes terminate.
         It is an assumption, which certificates print. A state that was already observed to be left is refused, and so are later
         episodes that leave it.
@@ -178,6 +181,9 @@ class Counts:
 
     def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
         """Declares which actions are illegal in a state; all others are legal. Certificates and plans do not use illegal actions.
+
+            counts = Counts(setting)
+            counts.declare_illegal(0, [0])                  # nobody can move left at the left end
 
         If the setting has `hidden_masks`, every state has to be declared before its first visit, with an empty list if all
         actions are legal. A declaration that contradicts an earlier one, or observed transitions, is refused.
@@ -264,7 +270,7 @@ class Counts:
 
         If it is true, the likelihood of the data under a Dirichlet(1/2) mixture over all distributions on the same states,
         divided by their likelihood under it, ever reaches 1 / `FALSE_ALARM` with probability at most `FALSE_ALARM`
-        (`docs/theory.md`, 1).
+        (`docs/theory.md`, 1.3).
         """
         if not self.setting.initial or self.episodes == 0:
             return
@@ -298,6 +304,9 @@ class Counts:
         cls, states: ArrayLike, actions: ArrayLike, setting: Setting, quotas: Mapping[Hashable, int] | None = None
     ) -> Counts:
         """Counts of whole episodes.
+
+            states, actions = env.rollout(policy, episodes=50)      # (50, 21) and (50, 20) integers
+            counts = Counts.from_episodes(states, actions, setting)
 
         Parameters
         ----------
@@ -387,8 +396,8 @@ class Counts:
             actions, where states that it does not name have no illegal ones.
         states, actions : list, optional
             All states and all actions that there are. **By default they are those that appear in the data, and the certificate
-            assumes, and prints, that there are no others.** What that means: with probability at least 1 - delta, either there
-            is another one or everything that is certified is true.
+            assumes, and prints, that there are no others** (`docs/theory.md`, 9.4). What that means: with probability at least
+            1 - delta, either there is another one or everything that is certified is true.
         max_states : int, optional
             Instead of `states`: the largest number of states that there can be. A generous number costs little.
         initial_state : optional
@@ -432,6 +441,9 @@ class Counts:
     def from_minari(cls, dataset: Any, horizon: int, **options: Any) -> Counts:
         """Counts of the first `horizon` steps of every episode of a Minari dataset; of all steps, if they are stationary.
 
+            dataset = anyreward.explore(env, horizon=20, max_episodes=100, record=True).to_minari("chain/explored-v1")
+            counts = Counts.from_minari(dataset, horizon=20)
+
         An episode that terminates goes to an extra absorbing state, the last one. One that was truncated before the horizon was
         cut off: its transitions are counted, and nothing is assumed about what would have followed.
 
@@ -464,12 +476,14 @@ class Counts:
     ) -> Counts:
         """Counts from the columns that `columns` returns.
 
+            Counts.from_columns(counts.setting, counts.columns()).digest() == counts.digest()
+
         Parameters
         ----------
         setting : Setting
         columns : mapping of str to array_like
             h, s, a, next, count and, if the transitions were scored, evidence. Evidence that no order of the transitions could
-            have produced is refused (`docs/theory.md`, 9).
+            have produced is refused (`docs/theory.md`, 9.8).
         known : ndarray of int, (M, 2), optional
             Declarations beyond the setting, in the form that `declare` takes.
         runs : int, default 1
@@ -544,7 +558,12 @@ class Counts:
         self.table = t
 
     def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
-        """Adds episodes that `checked` has returned: states (B, H+1) and actions (B, H), int64."""
+        """Adds episodes that `checked` has returned: states (B, H+1) and actions (B, H), int64.
+
+        Example:
+
+            counts.add_episodes(*counts.checked(states, actions))
+        """
         i = 0
         while i < len(states):
             step = min(256, self.until_booking)
@@ -682,6 +701,8 @@ class Counts:
     def columns(self) -> dict[str, np.ndarray]:
         """The table of counts in a fixed order.
 
+            table = pandas.DataFrame(counts.columns())      # one row for each transition that was seen
+
         Returns
         -------
         dict of str to ndarray
@@ -715,6 +736,8 @@ class Counts:
     def with_structure(self, structure: Structure | None) -> Counts:
         """The same data under a declared structure, or, with None, without one.
 
+            anyreward.certify(counts.with_structure(env.structure)).epsilon
+
         A structure whose laws do not depend on the step pools the steps. Raises if a transition is impossible under it.
 
         Parameters
@@ -741,7 +764,12 @@ class Counts:
         return twin
 
     def n(self) -> np.ndarray:
-        """Visits of every state-action pair as a dense array, (H, S, A), or (S, A) if stationary: for inspection."""
+        """Visits of every state-action pair as a dense array, (H, S, A), or (S, A) if stationary: for inspection.
+
+        Example:
+
+            counts.n()[0, 15]                               # how often each action was taken at step 0 in state 15
+        """
         c = self.columns()
         steps = 1 if self.setting.stationary else self.setting.horizon
         n = np.zeros((steps, self.setting.n_states, self.setting.n_actions), np.int64)
@@ -765,6 +793,8 @@ class Counts:
     def state_visits(self) -> np.ndarray:
         """How many transitions started in each state, over all steps, (S,).
 
+            (counts.state_visits() > 0).sum()               # how many states were seen
+
         The steps that an episode spends in a state after terminating there count too.
         """
         c = self.columns()
@@ -781,7 +811,12 @@ class Counts:
         return self._model[1]
 
     def digest(self) -> str:
-        """A SHA-256 fingerprint of the setting, all counts, their evidence and the declarations."""
+        """A SHA-256 fingerprint of the setting, all counts, their evidence and the declarations.
+
+        Example:
+
+            counts.digest() == counts.copy().digest()
+        """
         sha = hashlib.sha256(json.dumps(self.setting.identity(), sort_keys=True).encode())
         for name, column in self.columns().items():
             sha.update(np.ascontiguousarray(column, dtype="<f8" if name == "evidence" else "<i8").tobytes())
@@ -895,7 +930,12 @@ class Counts:
         return np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
 
     def copy(self) -> Counts:
-        """An independent copy."""
+        """An independent copy.
+
+        Example:
+
+            before = counts.copy()
+        """
         twin = Counts.__new__(Counts)
         twin.setting = self.setting
         twin.table = self.table._replace(**{k: v.copy() for k, v in self.table._asdict().items()})

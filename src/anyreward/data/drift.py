@@ -7,9 +7,9 @@ With w_j = 1/(j (j + 1)), w'_0 = 1/2, w'_c = w_c/2 and ML the largest likelihood
     e_g = w_k k! KT_k(N) w'_c c! KT_{k+c}(N') / ML(N + N' - 1{seen}),         1 if N is empty,
     e = Σ_j w_j Π_g (1 - r_j + r_j e_g),  r_j = 2^-j.
 
-While no law changes, e ever reaches 1/alpha with probability at most alpha, under any adaptive sampling (`docs/theory.md`, 16).
-No number of states enters a law's e-value, and the product over laws keeps its power if one of many laws has changed, as it does
-if all have.
+While no law changes, e ever reaches 1/alpha with probability at most alpha, under any adaptive sampling (`docs/theory.md`, 16.1
+and 16.2). No number of states enters a law's e-value, and the product over laws keeps its power if one of many laws has changed,
+as it does if all have.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A check of transfer evidence that comes from outside: values that no data could have produced are refused.
 
 Evidence (see `Counts`) that is too large would make a certificate too small. The largest possible values are derived in
-`docs/theory.md`, 9.
+`docs/theory.md`, 9.8.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ computed from earlier draws, with more weight on those of the same context,
 
 With the true p in the denominator, the ratio is a martingale of mean 1, and the maximum over p only makes it smaller. The same
 holds for the product over rows, and for the mean over all rows that there are. Hence P(e >= 1/alpha) <= alpha (Markov's
-inequality), for any way of choosing actions: a warning at e >= 100 is false with probability at most 1%.
+inequality), for any way of choosing actions: a warning at e >= 100 is false with probability at most 1% (`docs/theory.md`, 9.9).
 
 **From counts**, whose order is not known (`log_evidence_by_step`). For a pair (s, a), let n_h(y) count the successors y at
 step h. With K outcomes,

@@ -9,7 +9,7 @@ row before it led.
 
 **How an episode ends.** An episode *terminates* where the column `terminated` says so. It is *cut off* if it is shorter than the
 horizon and does not terminate: its transitions are counted, and nothing is invented after them. Certificates stay valid if
-whoever cut it off knew only the past (`docs/theory.md`, 9). Where every log ends with step H, no transition of that step is
+whoever cut it off knew only the past (`docs/theory.md`, 9.3). Where every log ends with step H, no transition of that step is
 counted: what follows would be known only if it terminates. Of an episode that is longer than the horizon, the first H steps are
 counted; if the setting is stationary all of them are, since each is a sample of its law whatever the step.
 """

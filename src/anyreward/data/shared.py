@@ -4,7 +4,7 @@
 pair has the estimates of its laws, whether or not the pair itself was visited: p_hat(s'|s,a) is the probability of all
 combinations of outcomes that lead to s', where each draw has the empirical distribution of its law. As long as a law has no
 data, that is uniform over its outcomes. Certificates, robust intervals and plans work on that table as they work on the table
-of counts (`docs/theory.md`, 15).
+of counts (`docs/theory.md`, 15.1 and 15.2).
 """
 
 from __future__ import annotations

@@ -108,6 +108,9 @@ class TabularMDP:
     ) -> TabularMDP:
         """A model from lists of successors, for models whose dense array P would be too large.
 
+            # two states; action 0 stays, action 1 changes the state with probability 0.9
+            TabularMDP.from_sparse([[[0, 1], [0, 1]], [[1, 0], [1, 0]]], [[[1, 0], [0.1, 0.9]], [[1, 0], [0.1, 0.9]]])
+
         Parameters
         ----------
         successors : array_like of int, (S, A, K) or (H, S, A, K)
@@ -198,7 +201,12 @@ class TabularMDP:
         return int(self.initial.argmax()) if self.initial.max() == 1.0 else None
 
     def digest(self) -> str:
-        """A SHA-256 fingerprint of the transition probabilities and the initial distribution."""
+        """A SHA-256 fingerprint of the transition probabilities and the start.
+
+        Example:
+
+            mdp.digest() == anyreward.envs.double_chain().digest()
+        """
         sha = hashlib.sha256(repr((self._probabilities.shape, self.n_steps)).encode())
         for array in (self._successors, self._probabilities, self.initial):
             sha.update(np.ascontiguousarray(array).tobytes())
@@ -214,6 +222,9 @@ class TabularMDP:
         initial: ArrayLike | None = None,
     ) -> Setting:
         """The setting in which this model is explored. Raises if the model contradicts it.
+
+            setting = mdp.setting(horizon=20, stationary=True)
+            explorer = anyreward.RFTrajectory(setting)
 
         Parameters
         ----------
@@ -306,7 +317,12 @@ class TabularMDP:
         return (self._probabilities[t] * reward.at(h, pairs, self._successors[t].astype(np.int64))).sum(-1)
 
     def dense(self) -> np.ndarray:
-        """The transition probabilities as a dense array P, (S, A, S), or (H, S, A, S) if they depend on the step."""
+        """The transition probabilities as a dense array P, (S, A, S), or (H, S, A, S) if they depend on the step.
+
+        Example:
+
+            mdp.dense()[15, 1, 16]                          # 0.9: from state 15, action 1 leads to state 16
+        """
         T, S, A, K = self._probabilities.shape
         P = np.zeros((T, S, A, S))
         t, s, a, _ = np.ogrid[:T, :S, :A, :K]
@@ -358,6 +374,8 @@ class TabularMDP:
         self, policy: ArrayLike, episodes: int = 1, seed: int | np.random.Generator | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Simulates episodes under a policy.
+
+            states, actions = mdp.rollout(plan.policy, episodes=100, seed=0)
 
         Parameters
         ----------

@@ -5,7 +5,7 @@ the run's seed and the number of the episode. Whoever plays an episode (`players
 transcripts are played again in the order of the episodes, through all checks of `GymnasiumEnvironment`, and then counted.
 
 So the result depends on the seed and on B, and on nothing else: not on who plays, how many there are, or who is ready first. That
-certificates hold all the same is section 21 of `docs/theory.md`. It assumes `OWN_SEEDS`, which certificates print, and which
+certificates hold all the same is `docs/theory.md`, 21.1. It assumes `OWN_SEEDS`, which certificates print, and which
 the first episode of every call tests.
 
 - **A worker that dies**: its episodes are played again from their own seeds, and come out the same.

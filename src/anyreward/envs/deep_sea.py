@@ -12,6 +12,8 @@ from .registry import register
 def deep_sea(size: int = 10, slip: float = 0.0, shuffle: int | None = None) -> TabularMDP:
     """DeepSea: a diver sinks one row with every step and has to go right in all of them; explore with a horizon of `size`.
 
+        mdp = anyreward.envs.deep_sea(size=8, slip=0.1)
+
     The state of a cell is row * size + column; state size^2 is the sea floor, which is never left. The diver starts in the top
     left corner. Every move leads one row down: action 0 one column to the left, action 1 one to the right, as far as there is
     one. Going right costs c = 0.01 / size, and in the bottom right corner it finds a treasure worth 1. The reward is shifted

@@ -16,6 +16,8 @@ LEFT, RIGHT = 0, 1
 def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper") -> TabularMDP:
     """The double chain: a walk on a line that starts in the middle, with the reward at the right end.
 
+        mdp = anyreward.envs.double_chain(length=31, fail_prob=0.1)
+
     States 0 ... length-1 lie in a row. Action 0 moves left and action 1 moves right; a move fails with probability `fail_prob`
     and then goes the other way. A move against an end of the chain stays there. The initial state is the middle, (length-1)//2.
     Its structure is one law for each action.

@@ -12,6 +12,8 @@ from .registry import register
 def garnet(n_states: int, n_actions: int, branching: int, seed: int = 0, horizon: int | None = None) -> TabularMDP:
     """A random sparse model (Garnet problem).
 
+        mdp = anyreward.envs.garnet(n_states=20, n_actions=3, branching=3, seed=1)
+
     Each pair (s, a) has `branching` different successors, drawn uniformly from all states, whose probabilities are uniform on the
     simplex. The initial state is state 0. The reward of a pair is uniform in [0, 1].
 

@@ -30,6 +30,8 @@ def grid_world(
 ) -> TabularMDP:
     """The grid world: a walk on a rectangular grid, with the reward in one cell.
 
+        mdp = anyreward.envs.grid_world(rows=5, cols=5, start=(0, 0), goal=(4, 4))
+
     The state of a cell is row * cols + column. The actions are 0 left, 1 right, 2 up and 3 down. A move succeeds with
     probability `success_prob`; otherwise it goes in one of the three other directions, each equally likely. A move against a
     wall stays in its cell. The reward is 1 in the goal cell, whatever the action, and 0 elsewhere. Its structure is one law of

@@ -1,4 +1,4 @@
-"""Stock keeping: the dynamics stay the same and are explored once, while the prices change."""
+"""Stock keeping: the transitions stay the same and are explored once, while the prices change."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def _demand(capacity: int, mean_demand: float) -> np.ndarray:
 @register("inventory")
 def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0, start: int | None = None) -> TabularMDP:
     """An inventory problem: decide every evening how much to order for the next day.
+
+        shop = anyreward.envs.inventory(capacity=20, mean_demand=5.0)
 
     The state is the stock in the evening, 0 ... capacity, and the action is the size of the order, 0 ... max_order. The order
     arrives overnight; what exceeds the capacity is sent back, so the stock in the morning is min(capacity, stock + order). The
@@ -76,6 +78,8 @@ def inventory_profit(
     holding_cost: float = 0.1,
 ) -> np.ndarray:
     """Expected profit of a day in an inventory problem, (capacity+1, max_order+1), in units of money.
+
+        profit = anyreward.envs.inventory_profit(holding_cost=0.5)      # (21, 11): for each stock and order
 
     The profit is price * (units sold) - unit_cost * (units of the order that are kept) - order_fee if anything is ordered
     - holding_cost * (stock in the morning).

@@ -13,6 +13,8 @@ from .registry import register
 def n_room(rooms: int = 5, size: int = 5, success_prob: float = 0.95) -> TabularMDP:
     """NRoom: a walk through rooms in a row, with a small reward at the near end and a large one at the far end.
 
+        mdp = anyreward.envs.n_room(rooms=3, size=3)
+
     Every room has size x size cells. Between two rooms is a wall with a door in its middle row; a door is a cell as well, walls
     are not states. Cells are numbered row by row, walls left out. The actions are 0 left, 1 right, 2 up and 3 down. A move
     succeeds with probability `success_prob`; otherwise it goes in one of the three other directions, each equally likely. A

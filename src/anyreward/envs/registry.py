@@ -27,6 +27,8 @@ def register(name: str) -> Callable[[Function], Function]:
 def make(name: str, **arguments: Any) -> TabularMDP:
     """Make an environment by its name, with arguments that come from a file or a command line and are checked by type.
 
+        mdp = anyreward.envs.make("double-chain", length=51)
+
     Parameters
     ----------
     name

@@ -12,6 +12,8 @@ from .registry import register
 def river_swim(length: int = 6) -> TabularMDP:
     """RiverSwim: a small reward where the current carries you, a large one where you have to swim.
 
+        mdp = anyreward.envs.river_swim(length=6)
+
     States 0 ... length-1 lie in a row, and the initial state is 0. Action 0, left, always moves left. Action 1, right, swims
     against the current: it moves right with probability 0.35, stays with 0.6 and drifts left with 0.05; in the leftmost state
     it moves right with 0.6 and stays with 0.4, and in the rightmost it stays with 0.6 and drifts left with 0.4. The reward is

@@ -16,6 +16,8 @@ ACTIONS = ("left", "right", "up", "down", "pick up", "drop off")
 def taxi(rows: int = 5, cols: int = 5, slip: float = 0.0) -> TabularMDP:
     """Taxi: drive to a passenger, pick them up, drive to their destination, drop them off.
 
+        mdp = anyreward.envs.taxi(rows=3, cols=3)
+
     A passenger waits in one of the four corners and wants to go to another; the taxi starts anywhere, all such starts being
     equally likely. The actions are 0 left, 1 right, 2 up, 3 down, 4 pick up and 5 drop off. A step costs 1, picking up or
     dropping off where that is impossible costs 10, and dropping off at the destination earns 20; the reward is this, rescaled

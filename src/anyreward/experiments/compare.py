@@ -320,9 +320,10 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 6), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
     styles = styles_of(runs)
+    columns = 1 + (len(styles) - 1) // 22  # of the legend, which would be cut off otherwise
+    figure = Figure(figsize=(11 + 2.2 * columns, 6), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
     for name, style in styles.items():
         mine = [run for run in runs if run.algorithm == name]
         for axis, kind in zip(axes, ("error", "worst"), strict=True):
@@ -337,6 +338,6 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
     used = {goal_of(name) for name in styles}
     colours = {goal: GROUPS[goal].removeprefix("tab:") for goal in GROUPS if goal in used}
     key = "\n".join(f"{colour}: {goal}" for goal, colour in colours.items())
-    axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, title=key)
+    axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, title=key, ncols=columns)
     figure.suptitle(title)
     save_figure(path, figure)

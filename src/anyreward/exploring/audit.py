@@ -1,9 +1,9 @@
 """A first look at an environment: its sizes, tests of the assumptions, and a forecast of how many episodes exploring it takes.
 
 A few thousand random steps are played. They are used for this report alone and never for a certificate. Two assumptions are
-tested by a likelihood ratio (`data.likelihood`): that the next observation depends on (step, state, action) alone (the
-environment is Markov), and that it does not depend on the step. Evidence against the second is a reason to warn if it is to be
-explored as stationary; otherwise, without such evidence, the report suggests to assume it, if it is known.
+tested by a likelihood ratio (`data.likelihood`; `docs/theory.md`, 9.9): that the next observation depends on (step, state,
+action) alone (the environment is Markov), and that it does not depend on the step. Evidence against the second is a reason to
+warn if it is to be explored as stationary; otherwise, without such evidence, the report suggests to assume it, if it is known.
 """
 
 from __future__ import annotations
@@ -39,7 +39,14 @@ DEFAULT_HORIZON = 100
 
 @dataclass
 class Audit:
-    """What an audit found about an environment. `print` shows it as a report."""
+    """What an audit found about an environment. `print` shows it as a report.
+
+    Example:
+
+        found = anyreward.audit(env, horizon=20, stationary=True)
+        found.alarms                                    # what speaks against an assumption; here nothing
+        found.forecast(epsilon=2.0)                     # how many episodes it may take
+    """
 
     name: str
     n_states: int
@@ -69,7 +76,13 @@ class Audit:
     _rate: float | None = field(default=None, repr=False, compare=False)  # random episodes a second
 
     def lines(self) -> list[str]:
-        """The report, line by line."""
+        """The report, line by line.
+
+        Example:
+
+            for line in anyreward.audit(env, horizon=20).lines():
+                print(line)
+        """
         out = [f"{self.name}: {self.n_states:,} states ({self.kind}), {self.n_actions} actions, horizon {self.horizon}."]
         if self._model is not None:
             start = "known" if len(self.starts) == 1 else f"random, one of {len(self.starts):,} states"
@@ -156,6 +169,8 @@ class Audit:
 
     def forecast(self, epsilon: float, delta: float = 0.1, **options: Any) -> float | None:
         """A forecast of the number of episodes until epsilon is certified, or None if there is none.
+
+            anyreward.audit(env, horizon=20).forecast(epsilon=2.0, stationary=True)
 
         The forecast explores a model that is made from the random episodes: its transition probabilities are their frequencies,
         and pairs that they did not visit stay where they are. States that the random episodes did not visit are missing from the

@@ -2,7 +2,7 @@
 
 The result is an atlas of all episodes, and its certificate speaks of all of them. That is valid whatever was seen before: the
 events behind certificates hold at all times of any exploration that does not look ahead, and where one algorithm ends and another
-begins is part of how it explores (`docs/theory.md`, 20).
+begins is part of how it explores (`docs/theory.md`, 20.3).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Let q be an empirical distribution on the observed successors, f the values of the successors, c >= 0 the radius of the ball, and
 f* the largest value that p may put mass on, observed or not. With g = f* - f >= 0 on the observed successors, Lagrangian duality
-gives (`docs/theory.md`, 6)
+gives (`docs/theory.md`, 6.2)
 
     max { p.f : KL(q, p) <= c } = f* - max_{u >= 0} F(u),     F(u) = exp(sum_k q_k log(u + g_k) - c) - u.
 

@@ -174,7 +174,8 @@ def sweep_side(table, bound_arrays, rewards, constants, g, side):
     limits = rewards.ceiling if side == 0 else rewards.floor
     left = np.uint8(LATER) if side == 0 else np.uint8(0)
     taken_in = left if side == 0 else np.uint8(SETTLED)
-    gamma, H, A, norm, most = constants.discount, constants.horizon, constants.n_actions, constants.norm, np.uint64(constants.most)
+    gamma, H, A, norm = constants.discount, constants.horizon, constants.n_actions, constants.norm
+    most = np.uint64(constants.most)
     extreme_moved = False
     for h in range(H - 1, -1, -1):
         plane, plane_next, layer = min(h, len(V) - 1), min(h + 1, len(V) - 1), min(h, len(head) - 1)

@@ -1,8 +1,8 @@
 """The calibrated certificate: laws that dominate the deviances, draws of the worst error, and what the sets can miss.
 
-`docs/theory.md`, 14, has the theorem and its notation; steps are from 0 here. A *row* is a law with a fixed number m of counted
-samples. Calibrated rows have a set B of outcomes and a random deviance y; rows charged by a union bound have a fixed one. For
-multipliers lambda, one draw of the deviances gives
+`docs/theory.md`, 14.1 and 14.2, have the theorem and its notation; steps are from 0 here. A *row* is a law with a fixed number m
+of counted samples. Calibrated rows have a set B of outcomes and a random deviance y; rows charged by a union bound have a fixed
+one. For multipliers lambda, one draw of the deviances gives
 
     kappa_h  = sum_{j > h} gamma^j / (4 lambda_j)
     W_h(s)   = max over rows of min( w_h, min(kappa_h y/m, w_h g) + max { q W_{h+1} : q on B, TV(q, p_hat) <= t } )
@@ -96,7 +96,7 @@ def kl_down(q, c):
 
 @inlined
 def fewest(trials, q, x):
-    """A number of successes that no sample of `trials` with deviance below x, nor a neighbour of it, falls below (Lemma 6)."""
+    """A number of successes that no sample of `trials` with deviance below x, nor a neighbour of it, falls below (14.4)."""
     return floor(trials * kl_down(q, x / trials)) - 1.0
 
 
@@ -164,7 +164,7 @@ def uniform(word):
 
 @loop
 def stage_deviance(y, shift, bracket):
-    """The deviance of a stage for a draw y = |N(0, 1)|: it is at least x with at least the probability that Lemmas 5 and 6 allow.
+    """The deviance of a stage for a draw y = |N(0, 1)|: it is at least x with at least the probability that 14.3 and 14.4 allow.
 
     The largest bracket counts whose own bound reaches into it.
     """

@@ -1,8 +1,8 @@
 """Confidence radii: how far a distribution can be from the empirical one, in KL divergence and in total variation.
 
-There is one function for each lemma of `docs/theory.md` (3, 4 and 8), where the lemmas are stated and proved. A threshold psi
-means that n KL(p_hat, p) <= log(1/delta) + psi at all times at once, with probability at least 1 - delta. Everything errs on the
-safe side: a threshold or a radius is never below the exact value.
+There is one function for each lemma, which is stated and proved there: `docs/theory.md`, 3.1, 3a, 3b, 3c, 4.1 and 8.1. A
+threshold psi means that n KL(p_hat, p) <= log(1/delta) + psi at all times at once, with probability at least 1 - delta.
+Everything errs on the safe side: a threshold or a radius is never below the exact value.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def psi_mean(mean, n):
 
 @loop
 def kl_interval(mean, n, log_laws):
-    """A confidence interval for the mean of rewards in [0, 1] of which n have the average `mean`.
+    """An interval for the mean of rewards in [0, 1] of which n have the average `mean`.
 
     `log_laws` is log(laws / delta): delta is shared among that many means.
     """

@@ -4,7 +4,7 @@ With a declared structure each transition is a sequence of `Draws`, and each dra
 
     v_m(x_1, ..., x_m) = f(s'),     v_{i-1}(x_1, ..., x_{i-1}) = max { sum_x q(x) v_i(..., x) : KL(q_hat_i, q) <= c_i }
 
-(`docs/theory.md`, 15).
+(`docs/theory.md`, 6.1 and 15.3).
 """
 
 from __future__ import annotations

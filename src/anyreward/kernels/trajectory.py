@@ -8,16 +8,16 @@ w_h = gamma^(h+1) sigma_{H-1-h}, the largest value after step h, the number Phi 
     Phi      = sum_j gamma^j lambda_j / 2 + max_a W_0(s_0, a)
 
 is a valid error bound for every choice of multipliers; s_0 is the state at step 0, over which the expectation is taken if it is
-random (`docs/theory.md`, 5).
+random (`docs/theory.md`, 5.1 and 5.2).
 
 j runs from 1 if the distribution of the initial state is known; an estimated one adds j = 0 and a row in front of everything. If
 all multipliers are 0, there are no KL charges: this is the recursion with total variation radii. If rewards depend on the
 successor, the reward of step j also comes after transition j: then w_h = gamma^h sigma_{H-h}, kappa_h sums over j >= h, and j
 runs from 0.
 
-**All rows of a trajectory together** (`docs/theory.md`, 13). If transitions depend on the step, one martingale over trajectories
-replaces most of the union bound. With a further multiplier u > 0, L the logarithm of (laws / delta) in the radii c, and
-eta = min(eta*, (kappa_h + u)/(u n)), a row costs
+**All rows of a trajectory together** (`docs/theory.md`, 13.3). If transitions depend on the step, one martingale over
+trajectories replaces most of the union bound. With a further multiplier u > 0, L the logarithm of (laws / delta) in the radii c,
+and eta = min(eta*, (kappa_h + u)/(u n)), a row costs
 
     kappa_h c - u (eta L - kl(eta, 1/2) - c - log A)
 
@@ -256,7 +256,7 @@ def copy(source, target):
 
 @inlined
 def row_gain(known, A):
-    """nu, the least of (kl(eta, 1/2) + log A) / eta over eta: what a row costs in the joint bound beside its threshold, in nats.
+    """nu, the least of (kl(eta, 1/2) + log A) / eta over eta: what a row costs at least (`docs/theory.md`, 23.2).
 
     0, which is less, if some actions may be illegal.
     """
@@ -293,7 +293,7 @@ def nothing_below(goal, depth, table, A, c, tau, w, w_start, discounts, arrival,
 
     If the constant part of Phi(lambda) is at most x goal, then kappa_h >= (sum_{j > h} gamma^j)^2 / (8 x goal), by Cauchy and
     Schwarz. So Phi(lambda) >= min over x of x goal + W(x), where W(x) is the backward pass for this kappa, and falls with x. One
-    pass settles all from x down to 1 - W(x) / goal, which is the next x (`docs/theory.md`, 23). Passes over the first `depth`
+    pass settles all from x down to 1 - W(x) / goal, which is the next x (`docs/theory.md`, 23.1). Passes over the first `depth`
     steps alone, as if nothing were lost later, come first. V has to be 0 behind them.
     """
     steps, x, apart = steps_that_matter(w), 1.0, Joint(0.0, 0.0, 0.0)

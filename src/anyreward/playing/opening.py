@@ -20,7 +20,15 @@ from ..words import plain
 
 
 class EnvironmentFailure(ValueError):
-    """An environment raised an exception, which is the cause of this one. `atlas` is what was explored until then."""
+    """An environment raised an exception, which is the cause of this one. `atlas` is what was explored until then.
+
+    Example:
+
+        try:
+            anyreward.explore(env, horizon=20, max_episodes=100)
+        except anyreward.EnvironmentFailure as failure:
+            atlas = failure.atlas
+    """
 
     atlas: Any = None
 

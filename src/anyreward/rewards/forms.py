@@ -257,7 +257,7 @@ def _shape(values: Any) -> tuple[int, ...]:
 
 
 def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
-    """The values of a reward function as an array, (H, S, A) or (H, S, A, S)."""
+    """The values of a reward that is a function, as an array, (H, S, A) or (H, S, A, S)."""
     shape = (H, S, A, S) if _takes(reward) == 4 else (H, S, A)
     if np.prod(shape, dtype=float) > MAX_CALLS:
         raise ValueError(f"reward is a function of {len(shape)} arguments with too many values, {shape}: give it as a table.")
@@ -269,7 +269,7 @@ def _from_function(reward: Any, S: int, A: int, H: int) -> np.ndarray:
 
 
 def _takes(reward: Any) -> int:
-    """The number of arguments of a reward function: 3 for (h, s, a), 4 for (h, s, a, s_next). Defaults do not count."""
+    """The number of arguments of such a function: 3 for (h, s, a), 4 for (h, s, a, s_next). Defaults do not count."""
     try:
         signature = inspect.signature(reward)
     except (TypeError, ValueError):  # some built-in functions have no signature

@@ -131,7 +131,7 @@ class ObservedRewards:
     def drift(self, setting: Setting, within: tuple[float, float]) -> tuple[int, ...] | None:
         """A transition (s, a, s') whose mean reward cannot be the same at every step, or None.
 
-        The KL confidence intervals for its steps then have no number in common. If rewards do not depend on the step, the
+        The KL intervals for its steps then have no number in common. If rewards do not depend on the step, the
         probability that this ever happens to any transition is at most `FALSE_ALARM`.
         """
         laws = setting.horizon * setting.n_states * setting.n_actions * setting.n_outcomes
@@ -170,9 +170,9 @@ class ObservedRewards:
     ) -> RewardBounds:
         """Bounds on the mean rewards if rewards are random.
 
-        Each mean lies in a KL confidence interval around the average of its observed rewards, or anywhere in the range if there
+        Each mean lies in a KL interval around the average of its observed rewards, or anywhere in the range if there
         are none. All intervals hold at once, at all times, with probability at least 1 - delta, which they share
-        (`docs/theory.md`, 8).
+        (`docs/theory.md`, 8.1).
 
         The means are those of each (h, s, a). With `stationary_rewards` they are those of (s, a) if the transitions are
         stationary too; otherwise those of (s, a, s'), because the distribution of the successor then changes with the step, and

@@ -1,7 +1,7 @@
 """Explorations that are started, paused and resumed from the page.
 
 An exploration is a row of short ones into the same counts (`explore`, then `Atlas.extend`), so that there is a whole atlas to
-plan from at any time. Its certificate is valid whenever one looks (`docs/theory.md`, 20).
+plan from at any time. Its certificate is valid whenever one looks (`docs/theory.md`, 20.3).
 """
 
 from __future__ import annotations

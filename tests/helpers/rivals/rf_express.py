@@ -37,7 +37,7 @@ def rf_express_error(V: np.ndarray, start: int) -> float:
 
     It bounds |V_hat^pi - V^pi| for all pi and rewards when n KL(p_hat, p) <= beta(n) (probability 1 - delta/3). Proof without
     the paper: let U be the pairs with W = H and T the first step in U; W_1 >= E_hat^pi[sum_{h<T} 15 H^2 beta/n + H 1{T}];
-    docs/theory.md, section 5, gives the error <= sum_{h>=1} sqrt(E_hat sum_{l<h, l<T} beta/n / 2) + E_hat[H 1{T}]
+    `docs/theory.md`, 5.1, gives the error <= sum_{h>=1} sqrt(E_hat sum_{l<h, l<T} beta/n / 2) + E_hat[H 1{T}]
     <= H sqrt(W_1 / (30 H^2)) + W_1 = sqrt(W_1 / 30) + W_1. The same for pooled counts.
     """
     W_1 = float(V[0, start])
