@@ -13,21 +13,21 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..setting import Setting, as_list, listed, nearest, shown, whole_number
+from ..setting import Setting, listed, nearest, shown, whole_number
 from ..shared_laws import draws_before
+from .declarations import Declarations, marks_of
+from .episodes import checked_episodes, whole_numbers
 from .evidence import check_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+    from collections.abc import Collection, Hashable, Mapping
 
     from numpy.typing import ArrayLike
 
     from ..kernels.table import Table
     from ..rewards.observed import ObservedRewards
-    from ..shared_laws import SharedLaws
     from ..structure import Structure
     from .empirical import EmpiricalModel
-    from .numbering import Numbering
     from .shared import Shared
 
 COLUMNS = ("h", "s", "a", "next", "count")  # of the table of counts, see `Counts.columns`
@@ -36,7 +36,7 @@ FALSE_ALARM = 1e-6  # the probability of refusing a known distribution of the in
 LARGEST_COUNT = 2**53  # the largest count that is exact as a float
 
 
-class Counts:
+class Counts(Declarations):
     """How often each transition n(h, s, a, s') was observed in a setting.
 
     Counts are all the data that certificates and plans use. Make them from whole episodes, from a data frame or from a Minari
@@ -91,20 +91,20 @@ class Counts:
             self._pool = Counts(replace(setting, stationary=True, structure=None))
         self._booked_at = 0  # the number of episodes when the predictions were last renewed
         self.runs = 1
-        self.numbering: Numbering | None = None
+        self.numbering = None
         self.paid: ObservedRewards | None = None
         self.taken = np.zeros((0, 4), np.int64)
         self.drawn: np.ndarray | None = None
         self.selected = False  # samples were left out for what they showed: only a certificate that allows for that is valid
         self.source: dict[str, Any] = {}
         self.outdating_declarations = 0  # increases with each declaration that makes previously computed indices out of date
-        self._changes = 0  # increases with each declaration
+        self._changes = 0  # increases with each declaration, and with counts that are added as a table
         self._remembered: tuple[Hashable, Any] = (None, None)
         self._shared: tuple[Any, Shared] | None = None  # what the laws of a structure are, with the revision that it is of
         self._model: tuple[Any, EmpiricalModel] | None = None  # likewise
         layers, M, A = setting.layers, 64, setting.n_actions
         N = min(layers * setting.n_outcomes + 1, setting.horizon + 3)
-        self.table: Table = kernels.table.Table(
+        self.table = kernels.table.Table(
             node_of=np.zeros((layers, setting.n_outcomes), np.uint32),
             state=np.zeros(N, np.uint32),
             following=np.zeros(N, np.uint32),
@@ -118,152 +118,10 @@ class Counts:
             booked=np.zeros(M),
             evidence=np.zeros(M),
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0, the extra state before a random initial state
-            known=np.zeros(0, np.uint8),
+            known=marks_of(setting).reshape(-1),
             starts=setting.starts[0].astype(np.uint32),
             start_p=setting.starts[1].copy(),
         )
-        if setting.hidden_masks:
-            self._marks()[: setting.n_states] = kernels.table.UNSURE
-        if setting.terminal == "outcome":
-            self._marks()[setting.n_states :] = kernels.table.STAYS
-        if setting.absorbing_states:
-            self._marks()[list(setting.absorbing_states)] = kernels.table.STAYS
-        if setting.illegal_actions:
-            self._marks()[*np.array(setting.illegal_actions).T] = kernels.table.ILLEGAL
-            if setting.hidden_masks:  # a state that the setting gives illegal actions for is thereby fully declared
-                for s in {s for s, _ in setting.illegal_actions}:
-                    self._marks()[s] &= kernels.table.ILLEGAL
-
-    def named(self, text: str) -> str:
-        """A sentence with the names of the states and actions that it mentions by their numbers, as far as they have any."""
-        return text if self.numbering is None else self.numbering.names_in(text)
-
-    def declare_absorbing(self, states: Iterable[int]) -> None:
-        """Declares states to be absorbing that the setting does not list: their transitions need not be estimated any more.
-
-            counts = Counts(setting)
-            counts.declare_absorbing([30])                  # the last state is never left
-
-        It is meant for what an environment reveals during exploration, such as the observations in which its episodes terminate.
-        It is an assumption, which certificates print. A state that was already observed to be left is refused, and so are later
-        episodes that leave it.
-
-        Parameters
-        ----------
-        states : iterable of int
-        """
-        chosen = [self._checked_state(s) for s in as_list(states, "the states of declare_absorbing")]
-        if not chosen:
-            return
-        rows = []
-        for s in chosen:
-            # Actions that the setting lists as illegal stay illegal: no policy uses them, even if the state is terminal.
-            given = {a for x, a in self.setting.illegal_actions if x == s}
-            if set(np.flatnonzero(self._marks()[s] == kernels.table.ILLEGAL).tolist()) - given:
-                raise ValueError(self.named(f"state {s} has declared illegal actions, so it cannot be declared absorbing."))
-            rows.append([kernels.table.ILLEGAL if a in given else kernels.table.STAYS for a in range(self.setting.n_actions)])
-            self._check_state(s, np.array(rows[-1], np.uint8))
-            if self.setting.structure is not None and s not in self.setting.absorbing_states:
-                self._check_end(s, self.setting.structure)
-        self._note(chosen, np.array(rows, np.uint8))
-
-    def _check_end(self, s: int, laws: SharedLaws) -> None:
-        """Raises if episodes terminate in a state that can be left by the declared structure."""
-        first, target, A = laws.tables.edge_first, laws.tables.edge_target, self.setting.n_actions
-        for pair in range(s * A, len(laws.law_of), self.setting.n_states * A):
-            if (target[first[pair] : first[pair + A]] != s).any():
-                raise ValueError(
-                    self.named(
-                        f"episodes terminate in state {s}, which can be left by the structure: let its only successor be itself, "
-                        "whatever the action."
-                    )
-                )
-
-    def declare_illegal(self, state: int, actions: Iterable[int]) -> None:
-        """Declares which actions are illegal in a state; all others are legal. Certificates and plans do not use illegal actions.
-
-            counts = Counts(setting)
-            counts.declare_illegal(0, [0])                  # nobody can move left at the left end
-
-        If the setting has `hidden_masks`, every state has to be declared before its first visit, with an empty list if all
-        actions are legal. A declaration that contradicts an earlier one, or observed transitions, is refused.
-
-        Parameters
-        ----------
-        state : int
-        actions : iterable of int
-            The illegal actions. At least one action has to remain legal.
-        """
-        state = self._checked_state(state)
-        forbidden = sorted({whole_number(a, "an action") for a in as_list(actions, "the actions of declare_illegal")})
-        A = self.setting.n_actions
-        if forbidden and not 0 <= forbidden[0] <= forbidden[-1] < A:
-            raise ValueError(self.named(f"the illegal actions of state {state} are {forbidden}: actions go from 0 to {A - 1}."))
-        if len(forbidden) == A:
-            raise ValueError(self.named(f"every action would be illegal in state {state}: at least one has to be legal."))
-        row = np.zeros(A, np.uint8)
-        row[forbidden] = kernels.table.ILLEGAL
-        before = self._marks()[state]
-        if (before == kernels.table.STAYS).any():
-            if forbidden:
-                raise ValueError(self.named(f"state {state} is absorbing: no action can be declared illegal there."))
-            return
-        settled = self.setting.hidden_masks and not (before == kernels.table.UNSURE).any()
-        if (settled and (before != row).any()) or ((before == kernels.table.ILLEGAL) & (row == 0)).any():
-            raise ValueError(
-                self.named(f"the illegal actions of state {state} were declared differently before: they cannot change.")
-            )
-        self._check_state(state, row)
-        self._note([state], row)
-
-    def _checked_state(self, state: Any) -> int:
-        """A state number as an int. Raises if there is no such state."""
-        number = whole_number(state, "a state")
-        if not 0 <= number < self.setting.n_states:
-            raise ValueError(f"a declaration names state {number}: states go from 0 to {self.setting.n_states - 1}.")
-        return number
-
-    def _note(self, states: list[int], row: np.ndarray) -> None:
-        """Writes marks (len(states), A) or (A,) into the table, and notes whether indices that exist already are now out of date.
-
-        With `hidden_masks`, an index allows for every possible mask of an unvisited state, so a declaration about one does not
-        outdate it.
-        """
-        met = self.table.node_of[:, states].any() or not self.setting.hidden_masks
-        self.outdating_declarations += bool(met and (self._marks()[states] != row).any())
-        self._marks()[states] = row
-        self._changes += 1
-
-    def _check_state(self, s: int, row: np.ndarray) -> None:
-        """Raises if an observed transition from state s contradicts the marks (A,) of its state-action pairs."""
-        if self.table.node_of[:, s].any():
-            flows = kernels.table.flows(self.table, self.setting.n_actions)
-            flows = flows[(flows[:, 0] >= 0) & (flows[:, 1] == s)]
-            self._check_marks(flows[:, 1], flows[:, 2], flows[:, 3], row[flows[:, 2]])
-
-    def _marks(self) -> np.ndarray:
-        """A writable view of the marks of all state-action pairs, (n_outcomes, A); see `kernels.table` for their meaning."""
-        S, A = self.setting.n_outcomes, self.setting.n_actions
-        if len(self.table.known) == 0:
-            self.table = self.table._replace(known=np.zeros(S * A, np.uint8))
-        return self.table.known.reshape(S, A)
-
-    @property
-    def absorbing_states(self) -> np.ndarray:
-        """The states that are known to be absorbing. The terminations of `terminal="outcome"` are not among them (`stays`)."""
-        stays = self.stays()
-        return stays[stays < self.setting.n_states]
-
-    def stays(self) -> np.ndarray:
-        """The outcomes that are known to be absorbing, including terminations."""
-        known = self.table.known.reshape(-1, self.setting.n_actions)
-        return np.flatnonzero((known == kernels.table.STAYS).any(axis=1))
-
-    @property
-    def illegal(self) -> np.ndarray:
-        """Which state-action pairs are illegal, (S, A) booleans; of shape (0, A) if there are none."""
-        illegal = self.table.known.reshape(-1, self.setting.n_actions)[: self.setting.n_states] == kernels.table.ILLEGAL
-        return illegal if illegal.any() else illegal[:0]
 
     def check_start(self) -> None:
         """Raises if the initial states contradict the distribution that the setting gives.
@@ -285,19 +143,6 @@ class Counts:
                 f"the initial states of {self.episodes:,} episodes contradict initial, the distribution that was given for them "
                 "(false-alarm probability 1 in a million): correct it, or leave it out."
             )
-
-    def is_unsure(self, state: int) -> bool:
-        """Whether it is still unknown which actions are legal in a state."""
-        return bool(len(self.table.known) and self._marks()[state, 0] == kernels.table.UNSURE)
-
-    def known_rows(self) -> np.ndarray:
-        """For each row of the table, whether it needs no estimate: its pair is absorbing or illegal, or the start is known."""
-        t, A = self.table, self.setting.n_actions
-        known = np.zeros(len(t.n), bool)
-        if len(t.known):
-            known = t.known.reshape(-1, A)[t.state].reshape(-1) & (kernels.table.STAYS | kernels.table.ILLEGAL) != 0
-        known[:A] = not self.setting.estimates_start  # node 0 is not a state: its row holds the initial states
-        return known
 
     @classmethod
     def from_episodes(
@@ -827,15 +672,6 @@ class Counts:
             sha.update(b"drawn" + self.drawn.astype("<i8").tobytes())
         return sha.hexdigest()
 
-    def _fresh_marks(self) -> np.ndarray:
-        """The marks that the setting alone gives, (n_outcomes, A)."""
-        return Counts(self.setting)._marks()
-
-    @property
-    def _blank(self) -> int:
-        """The mark of a pair about which nothing is known."""
-        return kernels.table.UNSURE if self.setting.hidden_masks else 0
-
     def state(self) -> dict[str, np.ndarray]:
         """The complete state as arrays, for `from_state`.
 
@@ -849,11 +685,6 @@ class Counts:
             "booked_at": np.array([self._booked_at]),
             "known": self.declarations(),
         }
-
-    def declarations(self) -> np.ndarray:
-        """All declared or given marks of state-action pairs, as rows (s A + a, mark) for `declare`: (M, 2)."""
-        marked = np.flatnonzero(self.table.known != self._blank)
-        return np.stack([marked, self.table.known[marked].astype(np.int64)], axis=1)
 
     @classmethod
     def from_state(cls, setting: Setting, state: dict[str, np.ndarray], transfer: bool) -> Counts:
@@ -873,33 +704,6 @@ class Counts:
             flows = np.column_stack([np.zeros(len(row), np.int64), s, a, nodes[target - 1, 1], booked])
             counts._pool.add_flows(flows[booked > 0])
         return counts
-
-    def declare(self, known: np.ndarray) -> None:
-        """Applies marks of state-action pairs, as `declarations` gives them.
-
-        Parameters
-        ----------
-        known : ndarray of int, (M, 2)
-            Rows (s A + a, mark). Mark 1: the pair is absorbing; 2: it is illegal; 0: it is legal, which is for settings with
-            `hidden_masks` only, where a pair is unknown otherwise.
-        """
-        if not len(known):
-            return
-        A, hidden = self.setting.n_actions, self.setting.hidden_masks
-        size = self.setting.n_outcomes * A
-        if ((known < [0, 0 if hidden else 1]) | (known > [size - 1, 2])).any():
-            raise ValueError("its declarations about state-action pairs are damaged.")
-        before, marks = self._marks().reshape(-1), self._marks().reshape(-1).copy()
-        marks[known[:, 0]] = known[:, 1]
-        taken_back = (before != marks) & (before != self._fresh_marks().reshape(-1))
-        rows = marks.reshape(-1, A)
-        part = (rows == kernels.table.UNSURE).any(axis=1) & (rows != kernels.table.UNSURE).any(axis=1)
-        stays = rows == kernels.table.STAYS
-        part |= stays.any(axis=1) & ~(stays | (rows == kernels.table.ILLEGAL)).all(axis=1)
-        if taken_back.any() or part.any() or (rows == kernels.table.ILLEGAL).all(axis=1).any():
-            raise ValueError("its declarations about state-action pairs are damaged.")
-        before[:] = marks
-        self._changes += 1
 
     @property
     def declared(self) -> tuple[str, ...]:
@@ -1000,39 +804,6 @@ class Counts:
         for counts in (self, other):
             self._check_known(np.stack([counts.columns()[name] for name in COLUMNS], axis=1))
 
-    def _check_known(self, flows: np.ndarray) -> None:
-        """Raises if transitions (M, 5) contradict the marks."""
-        if not len(self.table.known):
-            return
-        marks, moves = self._marks(), flows[flows[:, 0] >= 0]
-        self._check_marks(moves[:, 1], moves[:, 2], moves[:, 3], marks[moves[:, 1], moves[:, 2]])
-        self._check_met(flows[:, 3])
-
-    def _check_met(self, states: np.ndarray) -> None:
-        """Raises if the legal actions of one of these visited states were never declared."""
-        unsure = self._marks()[states, 0] == kernels.table.UNSURE
-        if unsure.any():
-            s = int(states.reshape(-1)[unsure.argmax()])
-            raise ValueError(
-                self.named(
-                    f"state {s} was visited, but its illegal actions were never declared: "
-                    f"call declare_illegal({s}, [...]) first, with an empty list if all actions are legal."
-                )
-            )
-
-    def _check_marks(self, s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndarray) -> None:
-        """Raises if transitions contradict the marks of their state-action pairs. All four arrays have the same length."""
-        against = ((marks == kernels.table.STAYS) & (s_next != s)) | (marks == kernels.table.ILLEGAL)
-        if against.any():
-            i = int(against.argmax())
-            what = "is illegal" if marks[i] == kernels.table.ILLEGAL else "never leaves that state"
-            raise ValueError(
-                self.named(
-                    f"a transition leads from state {s[i]} with action {a[i]} to state {s_next[i]}, which is known to be "
-                    f"impossible: the action {what}."
-                )
-            )
-
     def checked(self, states: ArrayLike, actions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Episodes as (B, H+1) and (B, H) int64. Raises if they do not fit the setting or contradict a declaration."""
         states, actions = checked_episodes(states, actions, self.setting, self.named)
@@ -1069,49 +840,6 @@ class Counts:
 
     def __repr__(self) -> str:
         return f"Counts({self.episodes} episodes, {self.visited_pairs} pairs visited)"
-
-
-def checked_episodes(
-    states: ArrayLike, actions: ArrayLike, setting: Setting, named: Callable[[str], str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Episodes as (B, H+1) and (B, H) int64. Raises, with names by `named`, if a shape or an entry does not fit the setting."""
-    states, actions = np.asarray(states), np.asarray(actions)
-    if states.ndim == 1 and actions.ndim == 1:
-        states, actions = states[None], actions[None]
-    H = setting.horizon
-    if states.ndim != 2 or actions.ndim != 2 or states.shape != (len(actions), H + 1) or actions.shape[1] != H:
-        raise ValueError(
-            f"states have shape {states.shape} and actions {actions.shape}: "
-            f"an episode of horizon {H} has {H + 1} states and {H} actions."
-        )
-    for name, values, bound in (("states", states, setting.n_outcomes), ("actions", actions, setting.n_actions)):
-        if values.dtype.kind not in "iu":
-            raise ValueError(f"{name} are {values.dtype}: they have to be whole numbers.")
-        wrong = (values < 0) | (values >= bound)
-        if wrong.any():
-            b, h = (int(i) for i in np.argwhere(wrong)[0])
-            raise ValueError(f"{name}[{b}, {h}] is {values[b, h]}: {name} go from 0 to {bound - 1}.")
-    left = setting.stays(states[:, :-1]) & (states[:, 1:] != states[:, :-1])
-    if left.any():
-        b, h = (int(i) for i in np.argwhere(left)[0])
-        raise ValueError(named(f"episode {b} leaves state {states[b, h]} at step {h}, which the setting says is absorbing."))
-    if (states[:, 0] >= setting.n_states).any():
-        b = int((states[:, 0] >= setting.n_states).argmax())
-        raise ValueError(f"episode {b} starts in {states[b, 0]}: initial states go from 0 to {setting.n_states - 1}.")
-    setting.check_starts(states[:, 0], named=named)
-    return np.ascontiguousarray(states, dtype=np.int64), np.ascontiguousarray(actions, dtype=np.int64)
-
-
-def whole_numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """A column of whole numbers as int64. Fractions are refused rather than truncated."""
-    array = np.asarray(values)
-    if (
-        array.ndim != 1
-        or array.dtype.kind not in "iuf"
-        or not (array.dtype.kind != "f" or np.array_equal(array, np.floor(array)))
-    ):
-        raise ValueError(f"the column {shown(name)} of the counts has to hold whole numbers, one in each row.")
-    return array.astype(np.int64)
 
 
 def enlarged(array: np.ndarray, size: int) -> np.ndarray:
