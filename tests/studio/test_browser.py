@@ -111,8 +111,8 @@ def studio(browser, serving):
     yield from opened(browser, serving.url)
 
 
-def opened(browser, url, **options):
-    context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True, **options)
+def opened(browser, url, width=1300, height=900, **options):
+    context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
     page, problems = context.new_page(), []
     page.on("pageerror", lambda problem: problems.append(str(problem)))
     page.on(
@@ -182,7 +182,23 @@ def test_expressions_are_checked_while_they_are_typed(studio, grid):
     assert text.get_attribute("aria-invalid") == "true"
     text.fill("open('/etc/passwd')")
     page.get_by_role("alert").get_by_text("not allowed").wait_for()
-    text.fill("(state == 29) - 0.2 * (action == 0)")
+    text.fill("state == 9999")
+    page.get_by_text("states go from 0 to 29: that is never true").wait_for()
+    assert text.get_attribute("aria-invalid") == "false"
+    page.get_by_label("add a term").select_option("expression")
+    page.get_by_label("expression of formula 2").fill("1 +")
+    page.get_by_role("alert").get_by_text("is not an expression").wait_for()
+    said = page.locator(".term").filter(has=page.get_by_label("expression of formula 2")).locator(".said")
+    assert "is not an expression" in said.inner_text()  # beside the one that is wrong
+    assert [page.get_by_label(f"expression of formula{n}", exact=True).get_attribute("aria-invalid") for n in ("", " 2")] == [
+        "false", "true",
+    ]  # fmt: skip
+    page.get_by_role("button", name="remove formula 2").click()
+    page.get_by_label("name of term 1").fill("goal")
+    text = page.get_by_label("expression of formula")
+    text.click()  # from one control to the next, which is still the same one
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("(state == 29) - 0.2 * (action == 0)")
     studio.settled()
     page.wait_for_function("() => !document.querySelector('.terms .error')")
     r = np.zeros((8, 30, 4))
@@ -345,6 +361,48 @@ def test_axe_finds_nothing_serious(browser, serving, width, scheme):
             studio.page.get_by_role("button", name=view).click()
             studio.page.locator(".graph .node, .table tbody tr").first.wait_for()
             assert studio.axe() == []
+
+
+TOO_WIDE = """() => [...document.querySelectorAll('.ars, .ars *')].filter((e) => {
+  const { left, right, width } = e.getBoundingClientRect();
+  const cut = getComputedStyle(e).overflowX === 'visible' && e.scrollWidth > e.clientWidth + 1;
+  const round = e.matches('.unseen, .scroll *, .tabs *, svg *, option, select, span, label, i, b') || !e.clientWidth;
+  return width > 0 && !e.closest('.unseen, .scroll table') && (left < -0.5 || right > innerWidth + 0.5 || (cut && !round));
+}).map((e) => e.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 740), (390, 844)])
+def test_a_phone_shows_everything(browser, serving, width, height):
+    for studio in opened(browser, serving.url, width, height, has_touch=True, is_mobile=True):
+        page = studio.page
+        for kind in ("expression", "paint", "expression"):
+            page.get_by_label("add a term").select_option(kind)
+        page.get_by_label("name of term 1").fill("a name that is much longer than a phone")
+        page.get_by_label("expression of formula 2").fill("state == 9999 and action == " + "7" * 60)
+        studio.settled()
+        page.get_by_text("that is never true").first.wait_for()
+        for title in ("Two rewards side by side", "Goals", "Limits", "Trade-off", "Explore", "Take it with you"):
+            studio.open(title)
+        page.locator("canvas").first.scroll_into_view_if_needed()
+        page.touchscreen.tap(*studio.place(8))
+        studio.settled()
+        assert page.evaluate("() => document.querySelector('.ars').app.cells.rewardAt(8, null)") == 1
+        page.get_by_role("heading", name="This state").scroll_into_view_if_needed()
+        page.get_by_text("with probability", exact=False).first.wait_for()
+        studio.open("Two rewards side by side").get_by_role("button", name="Set this reward aside").click()
+        page.locator("table.grid").wait_for()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate("() => scrollTo(0, 0)")
+            assert page.locator("header").bounding_box()["height"] <= 0.15 * height
+            legend = page.get_by_role("list", name="legend")
+            assert legend.evaluate("e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight + 1")
+            assert len(legend.get_by_role("listitem").all_inner_texts()) == 5  # the plans differ, too
+            for view in ("Table", "Neighbours", "Over time", "Grid"):
+                page.get_by_role("button", name=view, exact=True).click()
+                page.locator(".graph .node, .table tbody tr, canvas:visible").first.wait_for()
+                assert page.evaluate(TOO_WIDE) == []
+                assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_whatever_things_are_called_nothing_of_it_is_run(studio):
