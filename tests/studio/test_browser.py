@@ -304,6 +304,8 @@ def test_every_view_shows_the_same_and_an_episode_is_played(studio, grid):
     row = page.get_by_role("row").filter(has=page.get_by_role("button", name="29", exact=True))
     assert row.get_by_role("cell").first.inner_text() == "1"
     row.get_by_role("button", name="paint 29 with 1").click()
+    page.get_by_label("search states").fill("  2 9 ")
+    row.wait_for()
     page.get_by_label("search states").fill("no such name")
     page.get_by_text("no such state").wait_for()
     page.get_by_role("button", name="Neighbours").click()
@@ -521,6 +523,41 @@ def test_exploring_live(studio, serving):
     studio.paint(30)
     assert studio.bounds()[1] > 0
     serving.desk.live.close()
+
+
+def test_what_was_explored_last_is_what_is_shown(studio, serving):
+    page = studio.page
+    panel = studio.open("Explore")
+    panel.get_by_label("environment").select_option("small grid")
+    panel.get_by_label("Horizon").fill("8")
+    panel.get_by_role("button", name="Explore", exact=True).click()
+    page.get_by_text(": certified.").wait_for()
+    episodes = studio.open("Explore").locator("p b").first.inner_text()
+    page.locator("header").get_by_text(f"{episodes} episodes", exact=True).wait_for()
+    assert serving.desk.live.atlas.certificate.met
+    assert f"{serving.desk.live.atlas.episodes:,}" == episodes
+    serving.desk.live.close()
+
+
+def test_the_points_of_a_trade_off_can_be_chosen_with_the_mouse(studio, grid):
+    page = studio.page
+    for text in ("state == 29", "state == 0", "action == 1"):
+        page.get_by_label("add a term").select_option("expression")
+        page.get_by_role("textbox", name=re.compile("^expression of")).last.fill(text)
+    trade = studio.settled().open("Trade-off")
+    trade.get_by_role("button", name="Draw the curve").click()
+    curve = grid.trade_off(reward_at(29), reward_at(0), 7)
+    for i in (2, 5):  # boxes overlap, points do not hide behind them
+        at = [(a.value, b.value) for a, b in zip(curve.first, curve.second, strict=True)]
+        last = max(k for k in range(7) if np.hypot(at[k][0] - at[i][0], at[k][1] - at[i][1]) < 0.5)  # what lies there on top
+        x, y = at[last]
+        trade.locator(".point").nth(last).click()
+        studio.settled()
+        # The plan is exactly that one: the third term, which was no part of the trade-off, has no weight.
+        shares = [float(text.split()[-1]) for text in page.locator(".shares tr").all_inner_texts()]
+        weights = [float(page.get_by_label(f"weight of formula{n}", exact=True).input_value()) for n in ("", " 2", " 3")]
+        assert weights[2] == 0
+        assert shares == pytest.approx([weights[0] * x, weights[1] * y, 0], abs=1e-3)
 
 
 def test_the_same_page_is_a_notebook_widget(browser, grid):

@@ -154,7 +154,7 @@ class Desk:
     def plan(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The plan for a reward."""
         plan, notes = self._made(asked)
-        answer = {**drawing.plan_picture(plan), "terms": self._terms(plan), "notes": notes}
+        answer = {**drawing.plan_picture(plan), "terms": self._terms(plan), "notes": notes, "observed": plan.scoring.own}
         if asked.get("heat") in ("value", "width"):
             answer["heat"] = drawing.packed(drawing.heat(plan, asked["heat"]), "f4")
         return answer
