@@ -324,6 +324,44 @@ def test_every_view_shows_the_same_and_an_episode_is_played(studio, grid):
     page.get_by_text("About").wait_for()  # how many more episodes
 
 
+def test_ten_thousand_states_are_zoomed_panned_painted_and_searched(browser):
+    atlas = ar.explore(ar.envs.grid_world(100, 100, start=(50, 50), goal=(52, 52)), 5, max_episodes=200, stationary=True)
+    with Serving(Desk({"big": atlas})) as serving:
+        for studio in opened(browser, serving.url):
+            page = studio.page
+            middle = page.evaluate(
+                "() => { const b = document.querySelector('canvas').getBoundingClientRect(); "
+                "return [b.x + b.width / 2, b.y + b.height / 2]; }"
+            )
+            seen = (
+                "([x, y]) => { const { scene } = document.querySelector('.ars').app.stage, "
+                "b = scene.canvas.getBoundingClientRect(); return scene.found(x - b.x, y - b.y)[0]; }"
+            )
+            begin = page.evaluate(seen, middle)
+            page.mouse.move(*middle)
+            for _ in range(8):
+                page.mouse.wheel(0, -300)
+            assert page.evaluate("() => document.querySelector('.ars').app.stage.scene.zoom") > 60
+            assert page.evaluate(seen, middle) == begin  # it grows around the pointer
+            page.get_by_role("button", name="move the picture").click()
+            page.mouse.move(*middle)
+            page.mouse.down()
+            page.mouse.move(middle[0] - 230, middle[1] - 220, steps=4)
+            page.mouse.up()
+            there = page.evaluate(seen, middle)
+            assert there % 100 > begin % 100
+            assert there // 100 > begin // 100
+            page.get_by_role("button", name="move the picture").click()
+            page.mouse.click(*middle)
+            studio.settled().shows(atlas.plan((np.arange(10_000) == there).astype(float)))
+            page.get_by_role("button", name="Table").click()
+            page.get_by_label("search states").fill(str(there))
+            page.get_by_role("button", name=f"paint {there} with 1").wait_for()
+            page.get_by_role("button", name="Neighbours").click()
+            page.locator(".graph .node").first.wait_for()
+            assert page.evaluate("() => document.querySelectorAll('*').length") < 1000  # states are no nodes of the document
+
+
 def test_with_the_keyboard_alone(studio, grid):
     page = studio.page
     for _ in range(80):
