@@ -111,8 +111,8 @@ def studio(browser, serving):
     yield from opened(browser, serving.url)
 
 
-def opened(browser, url, **options):
-    context = browser.new_context(viewport={"width": 1300, "height": 900}, accept_downloads=True, **options)
+def opened(browser, url, width=1300, height=900, **options):
+    context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True, **options)
     page, problems = context.new_page(), []
     page.on("pageerror", lambda problem: problems.append(str(problem)))
     page.on(
@@ -182,7 +182,23 @@ def test_expressions_are_checked_while_they_are_typed(studio, grid):
     assert text.get_attribute("aria-invalid") == "true"
     text.fill("open('/etc/passwd')")
     page.get_by_role("alert").get_by_text("not allowed").wait_for()
-    text.fill("(state == 29) - 0.2 * (action == 0)")
+    text.fill("state == 9999")
+    page.get_by_text("states go from 0 to 29: that is never true").wait_for()
+    assert text.get_attribute("aria-invalid") == "false"
+    page.get_by_label("add a term").select_option("expression")
+    page.get_by_label("expression of formula 2").fill("1 +")
+    page.get_by_role("alert").get_by_text("is not an expression").wait_for()
+    said = page.locator(".term").filter(has=page.get_by_label("expression of formula 2")).locator(".said")
+    assert "is not an expression" in said.inner_text()  # beside the one that is wrong
+    assert [page.get_by_label(f"expression of formula{n}", exact=True).get_attribute("aria-invalid") for n in ("", " 2")] == [
+        "false", "true",
+    ]  # fmt: skip
+    page.get_by_role("button", name="remove formula 2").click()
+    page.get_by_label("name of term 1").fill("goal")
+    text = page.get_by_label("expression of formula")
+    text.click()  # from one control to the next, which is still the same one
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.type("(state == 29) - 0.2 * (action == 0)")
     studio.settled()
     page.wait_for_function("() => !document.querySelector('.terms .error')")
     r = np.zeros((8, 30, 4))
@@ -288,6 +304,8 @@ def test_every_view_shows_the_same_and_an_episode_is_played(studio, grid):
     row = page.get_by_role("row").filter(has=page.get_by_role("button", name="29", exact=True))
     assert row.get_by_role("cell").first.inner_text() == "1"
     row.get_by_role("button", name="paint 29 with 1").click()
+    page.get_by_label("search states").fill("  2 9 ")
+    row.wait_for()
     page.get_by_label("search states").fill("no such name")
     page.get_by_text("no such state").wait_for()
     page.get_by_role("button", name="Neighbours").click()
@@ -304,6 +322,44 @@ def test_every_view_shows_the_same_and_an_episode_is_played(studio, grid):
     page.mouse.wheel(0, -300)
     assert page.evaluate("() => document.querySelector('.ars').app.stage.scene.fitted") is False
     page.get_by_text("About").wait_for()  # how many more episodes
+
+
+def test_ten_thousand_states_are_zoomed_panned_painted_and_searched(browser):
+    atlas = ar.explore(ar.envs.grid_world(100, 100, start=(50, 50), goal=(52, 52)), 5, max_episodes=200, stationary=True)
+    with Serving(Desk({"big": atlas})) as serving:
+        for studio in opened(browser, serving.url):
+            page = studio.page
+            middle = page.evaluate(
+                "() => { const b = document.querySelector('canvas').getBoundingClientRect(); "
+                "return [b.x + b.width / 2, b.y + b.height / 2]; }"
+            )
+            seen = (
+                "([x, y]) => { const { scene } = document.querySelector('.ars').app.stage, "
+                "b = scene.canvas.getBoundingClientRect(); return scene.found(x - b.x, y - b.y)[0]; }"
+            )
+            begin = page.evaluate(seen, middle)
+            page.mouse.move(*middle)
+            for _ in range(8):
+                page.mouse.wheel(0, -300)
+            assert page.evaluate("() => document.querySelector('.ars').app.stage.scene.zoom") > 60
+            assert page.evaluate(seen, middle) == begin  # it grows around the pointer
+            page.get_by_role("button", name="move the picture").click()
+            page.mouse.move(*middle)
+            page.mouse.down()
+            page.mouse.move(middle[0] - 230, middle[1] - 220, steps=4)
+            page.mouse.up()
+            there = page.evaluate(seen, middle)
+            assert there % 100 > begin % 100
+            assert there // 100 > begin // 100
+            page.get_by_role("button", name="move the picture").click()
+            page.mouse.click(*middle)
+            studio.settled().shows(atlas.plan((np.arange(10_000) == there).astype(float)))
+            page.get_by_role("button", name="Table").click()
+            page.get_by_label("search states").fill(str(there))
+            page.get_by_role("button", name=f"paint {there} with 1").wait_for()
+            page.get_by_role("button", name="Neighbours").click()
+            page.locator(".graph .node").first.wait_for()
+            assert page.evaluate("() => document.querySelectorAll('*').length") < 1000  # states are no nodes of the document
 
 
 def test_with_the_keyboard_alone(studio, grid):
@@ -345,6 +401,48 @@ def test_axe_finds_nothing_serious(browser, serving, width, scheme):
             studio.page.get_by_role("button", name=view).click()
             studio.page.locator(".graph .node, .table tbody tr").first.wait_for()
             assert studio.axe() == []
+
+
+TOO_WIDE = """() => [...document.querySelectorAll('.ars, .ars *')].filter((e) => {
+  const { left, right, width } = e.getBoundingClientRect();
+  const cut = getComputedStyle(e).overflowX === 'visible' && e.scrollWidth > e.clientWidth + 1;
+  const round = e.matches('.unseen, .scroll *, .tabs *, svg *, option, select, span, label, i, b') || !e.clientWidth;
+  return width > 0 && !e.closest('.unseen, .scroll table') && (left < -0.5 || right > innerWidth + 0.5 || (cut && !round));
+}).map((e) => e.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 740), (390, 844)])
+def test_a_phone_shows_everything(browser, serving, width, height):
+    for studio in opened(browser, serving.url, width, height, has_touch=True, is_mobile=True):
+        page = studio.page
+        for kind in ("expression", "paint", "expression"):
+            page.get_by_label("add a term").select_option(kind)
+        page.get_by_label("name of term 1").fill("a name that is much longer than a phone")
+        page.get_by_label("expression of formula 2").fill("state == 9999 and action == " + "7" * 60)
+        studio.settled()
+        page.get_by_text("that is never true").first.wait_for()
+        for title in ("Two rewards side by side", "Goals", "Limits", "Trade-off", "Explore", "Take it with you"):
+            studio.open(title)
+        page.locator("canvas").first.scroll_into_view_if_needed()
+        page.touchscreen.tap(*studio.place(8))
+        studio.settled()
+        assert page.evaluate("() => document.querySelector('.ars').app.cells.rewardAt(8, null)") == 1
+        page.get_by_role("heading", name="This state").scroll_into_view_if_needed()
+        page.get_by_text("with probability", exact=False).first.wait_for()
+        studio.open("Two rewards side by side").get_by_role("button", name="Set this reward aside").click()
+        page.locator("table.grid").wait_for()
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate("() => scrollTo(0, 0)")
+            assert page.locator("header").bounding_box()["height"] <= 0.15 * height
+            legend = page.get_by_role("list", name="legend")
+            assert legend.evaluate("e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight + 1")
+            assert len(legend.get_by_role("listitem").all_inner_texts()) == 5  # the plans differ, too
+            for view in ("Table", "Neighbours", "Over time", "Grid"):
+                page.get_by_role("button", name=view, exact=True).click()
+                page.locator(".graph .node, .table tbody tr, canvas:visible").first.wait_for()
+                assert page.evaluate(TOO_WIDE) == []
+                assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_whatever_things_are_called_nothing_of_it_is_run(studio):
@@ -463,6 +561,41 @@ def test_exploring_live(studio, serving):
     studio.paint(30)
     assert studio.bounds()[1] > 0
     serving.desk.live.close()
+
+
+def test_what_was_explored_last_is_what_is_shown(studio, serving):
+    page = studio.page
+    panel = studio.open("Explore")
+    panel.get_by_label("environment").select_option("small grid")
+    panel.get_by_label("Horizon").fill("8")
+    panel.get_by_role("button", name="Explore", exact=True).click()
+    page.get_by_text(": certified.").wait_for()
+    episodes = studio.open("Explore").locator("p b").first.inner_text()
+    page.locator("header").get_by_text(f"{episodes} episodes", exact=True).wait_for()
+    assert serving.desk.live.atlas.certificate.met
+    assert f"{serving.desk.live.atlas.episodes:,}" == episodes
+    serving.desk.live.close()
+
+
+def test_the_points_of_a_trade_off_can_be_chosen_with_the_mouse(studio, grid):
+    page = studio.page
+    for text in ("state == 29", "state == 0", "action == 1"):
+        page.get_by_label("add a term").select_option("expression")
+        page.get_by_role("textbox", name=re.compile("^expression of")).last.fill(text)
+    trade = studio.settled().open("Trade-off")
+    trade.get_by_role("button", name="Draw the curve").click()
+    curve = grid.trade_off(reward_at(29), reward_at(0), 7)
+    for i in (2, 5):  # boxes overlap, points do not hide behind them
+        at = [(a.value, b.value) for a, b in zip(curve.first, curve.second, strict=True)]
+        last = max(k for k in range(7) if np.hypot(at[k][0] - at[i][0], at[k][1] - at[i][1]) < 0.5)  # what lies there on top
+        x, y = at[last]
+        trade.locator(".point").nth(last).click()
+        studio.settled()
+        # The plan is exactly that one: the third term, which was no part of the trade-off, has no weight.
+        shares = [float(text.split()[-1]) for text in page.locator(".shares tr").all_inner_texts()]
+        weights = [float(page.get_by_label(f"weight of formula{n}", exact=True).input_value()) for n in ("", " 2", " 3")]
+        assert weights[2] == 0
+        assert shares == pytest.approx([weights[0] * x, weights[1] * y, 0], abs=1e-3)
 
 
 def test_the_same_page_is_a_notebook_widget(browser, grid):

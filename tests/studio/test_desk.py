@@ -213,6 +213,19 @@ def test_what_another_tab_does_and_what_is_no_stroke_ends_nothing(desk, monkeypa
     assert passes.happens is None
 
 
+def test_every_file_that_was_asked_for_is_made(desk):
+    """Also if they are asked for one after the other while the desk is busy."""
+    names, threads = [], []
+    with desk._lock:
+        for turn, ending in enumerate(("csv", "json", "npz")):
+            asked = {"reward": painted(([29], 1)), "what": "policy", "as": ending, "tab": "tab", "turn": turn}
+            threads.append(threading.Thread(target=lambda asked=asked: names.append(desk.answer("export", asked)["name"])))
+            threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert sorted(names) == ["policy.csv", "policy.json", "policy.npz"]
+
+
 def test_what_can_hardly_be_meant_is_told_with_the_term_it_is_in(desk, recwarn):
     terms = [formula("state == 3"), formula("state == 9999 or action != 7", name="two"), formula("1", name="one")]
     notes = desk.answer("plan", {"reward": {"terms": terms}})["notes"]

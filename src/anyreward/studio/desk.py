@@ -77,7 +77,7 @@ class Desk:
     def _turn(self, name: str, asked: dict[str, Any]) -> Callable[[], None]:
         """What raises `Superseded` as soon as a newer question of the same tab has come that this one must give way to."""
         tab, turn = asked.get("tab"), asked.get("turn")
-        if not isinstance(tab, str) or isinstance(turn, bool) or not isinstance(turn, int | float):
+        if name in EACH or not isinstance(tab, str) or isinstance(turn, bool) or not isinstance(turn, int | float):
             return lambda: None
         of_kind, of_reward = f"{tab[:40]} {name}", f"{tab[:40]} reward"
         with self._noting:
@@ -154,7 +154,7 @@ class Desk:
     def plan(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The plan for a reward."""
         plan, notes = self._made(asked)
-        answer = {**drawing.plan_picture(plan), "terms": self._terms(plan), "notes": notes}
+        answer = {**drawing.plan_picture(plan), "terms": self._terms(plan), "notes": notes, "observed": plan.scoring.own}
         if asked.get("heat") in ("value", "width"):
             answer["heat"] = drawing.packed(drawing.heat(plan, asked["heat"]), "f4")
         return answer
@@ -346,6 +346,7 @@ QUESTIONS: dict[str, Callable[[Desk, dict[str, Any]], dict[str, Any]]] = {
     "export": Desk.export, "explore": Desk.explore,
 }  # fmt: skip
 AT_ONCE = ("explore",)
+EACH = ("export", "upload")  # files, every one of which is wanted
 OF_A_REWARD = ("explain", "state", "compare", "limits", "trade", "goal", "play")  # over as soon as a stroke changes the reward
 
 

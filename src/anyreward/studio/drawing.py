@@ -140,7 +140,10 @@ def plan_picture(plan: Plan) -> dict[str, Any]:
 
 
 def worth(plan: Plan) -> dict[str, Any]:
-    """The value of a plan and its certified interval, with what an episode can earn at all."""
+    """The value of a plan and its certified interval, with what an episode can earn at all, up to what rounding adds to it."""
+    lowest, highest = plan.scoring.lowest, plan.scoring.highest
+    grain = 1e-9 * (highest - lowest) or 1.0
+    possible = [round(x / grain) * grain for x in (lowest, highest)] if highest > lowest else [lowest, highest]
     return {
         "value": plan.value,
         "lower": plan.lower,
@@ -148,8 +151,8 @@ def worth(plan: Plan) -> dict[str, Any]:
         "lower_text": down(plan.lower),
         "upper_text": up(plan.upper),
         "value_text": f"{plan.value:.4g}",
-        "lowest": plan.scoring.lowest,
-        "highest": plan.scoring.highest,
+        "lowest": possible[0],
+        "highest": possible[1],
         "sentence": pages.worth(plan),
         "range": list(plan.reward_range),
         "delta": plan.delta,

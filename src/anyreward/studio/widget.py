@@ -1,9 +1,13 @@
-"""The page in a notebook: the same `render`, with messages in place of a web server."""
+"""The page in a notebook: the same `render`, with messages in place of a web server.
+
+Each question has a thread of its own, so that the kernel hears the next one meanwhile: a stroke ends the plan that is being made.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
 from typing import Any
 
 import anywidget
@@ -26,6 +30,10 @@ class StudioWidget(anywidget.AnyWidget):
         self.on_msg(self._asked)
 
     def _asked(self, _: Any, message: Any, buffers: Any) -> None:
+        """Has one question answered."""
+        threading.Thread(target=self._answer, args=(message,), name="studio question", daemon=True).start()
+
+    def _answer(self, message: Any) -> None:
         """Answers one question; the answer carries its number."""
         number = message.get("number") if isinstance(message, dict) else None
         try:

@@ -20,6 +20,8 @@ INSTEAD = (  # a pattern and what the page says in its place, in this order; a t
     (r"^reward_range is", f"{RANGE} are"),
     (r"pass reward_range=\(lowest, highest\), the range of what it can pay", f"say in {RANGE} what it can pay"),
     (r"rescale it, or pass reward_range=\(lowest, highest\)", "rescale it"),
+    (r"^reward is 'own', which is only observed: explain a reward that is given",
+     "what makes the interval wide is told for rewards that are given, not for what was observed"),
     (r"^rewards, stationary_rewards and paid_once are .*", "what is assumed of observed rewards is for these alone."),
     (r"^rewards is 'deterministic', but", f"{ALWAYS} is ticked, but"),
     (r"pass rewards='random', or leave out stationary_rewards", f"untick it, or {STEPS}"),

@@ -131,7 +131,7 @@ export function tradePanel(app) {
     app.reward.changed();
   };
   draw();
-  return { nodes: [h("p", { class: "soft" }, "What can be had of one term for so much of another. A box is where both values of a plan certainly lie; nothing is beyond the line. Choose a box to take its plan: the weights become those that lead to it, and those of other terms 0."),
+  return { nodes: [h("p", { class: "soft" }, "What can be had of one term for so much of another. Each point is a plan, and its box is where both values certainly lie; nothing is beyond the line. Choose a point to take its plan: the weights become those that lead to it, and those of other terms 0."),
     pickers, h("button", { class: "main", onclick: go }, "Draw the curve"), out], draw };
 }
 
@@ -142,12 +142,15 @@ function curve(found, take) {
   const [x0, x1] = ends(all("first")), [y0, y1] = ends(all("second"));
   const px = (x) => m + ((x - x0) / (x1 - x0)) * (width - m - 6), py = (y) => height - m - ((y - y0) / (y1 - y0)) * (height - m - 24);
   const beyond = found.beyond.filter(([, y]) => y >= y0).map(([x, y]) => `${px(x)},${py(Math.min(y, y1))}`).join(" ");
+  const boxes = found.points.map((p) => svg("rect", { x: px(p.first.lower), y: py(p.second.upper), width: Math.max(2, px(p.first.upper) - px(p.first.lower)), height: Math.max(2, py(p.second.lower) - py(p.second.upper)) }));
   return h("div", {}, svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "trade", role: "group", "aria-label": `${found.names[1]} against ${found.names[0]}` },
     svg("polyline", { points: beyond, class: "beyond" }),
-    found.points.map((p, i) => svg("g", { tabindex: "0", role: "button", class: "point", onclick: () => take(i), onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); take(i); } },
-      "aria-label": `${found.names[0]} ${said(p.first.value)}, ${found.names[1]} ${said(p.second.value)}: take this plan` },
-      svg("rect", { x: px(p.first.lower), y: py(p.second.upper), width: Math.max(2, px(p.first.upper) - px(p.first.lower)), height: Math.max(2, py(p.second.lower) - py(p.second.upper)) }),
-      svg("circle", { cx: px(p.first.value), cy: py(p.second.value), r: 5 }))),
+    boxes, found.points.map((p, i) => {
+      const lit = (on) => () => boxes[i].classList.toggle("lit", on), at = { cx: px(p.first.value), cy: py(p.second.value) };
+      return svg("g", { tabindex: "0", role: "button", class: "point", onclick: () => take(i), onpointerenter: lit(true), onpointerleave: lit(false), onfocus: lit(true), onblur: lit(false),
+        onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); take(i); } }, "aria-label": `${found.names[0]} ${said(p.first.value)}, ${found.names[1]} ${said(p.second.value)}: take this plan` },
+        svg("circle", { ...at, r: 13, class: "around" }), svg("circle", { ...at, r: 5 }));
+    }),
     svg("text", { x: width - 6, y: height - 8, "text-anchor": "end" }, `${found.names[0]} →`), svg("text", { x: m, y: 12 }, `↑ ${found.names[1]}`),
     svg("text", { x: m, y: height - 20 }, said(x0, 3)), svg("text", { x: width - 6, y: height - 20, "text-anchor": "end" }, said(x1, 3))),
     h("p", { class: "soft" }, `All of it at once with probability at least ${found.sure}.`));
@@ -169,8 +172,9 @@ export function explorePanel(app) {
     if (!found) return;
     draw(found);
     clearTimeout(timer);
-    if (found.running) timer = setTimeout(() => tell({ do: "look" }), 400);
     if (found.curve.length && found.episodes !== shown) { shown = found.episodes; await app.follow(found); }
+    clearTimeout(timer);
+    if (found.running) timer = setTimeout(() => tell({ do: "look" }), 400); // once the picture is that of this look
   };
   const draw = (found) => {
     put(buttons,

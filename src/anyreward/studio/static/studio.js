@@ -219,6 +219,7 @@ class App {
 
   display(found) {
     this.cells.shown = read(found, this.picture);
+    this.observed = found.observed;
     put(this.worthBox, worth(found));
     clearTimeout(this.saying);
     this.saying = setTimeout(() => this.tell(`Value ${found.value_text}, certified from ${found.lower_text} to ${found.upper_text}.`), 600);
@@ -230,7 +231,8 @@ class App {
 
   // What may come a little later than the plan: what makes it uncertain, the chosen state, the comparison.
   async afterwards() {
-    if (!this.still || this.model.kept.explain) {
+    if (this.observed) put(this.why, h("p", { class: "soft" }, "This is told for rewards that are given, not for what was only observed."));
+    else if (!this.still || this.model.kept.explain) {
       const found = await this.ask("explain", this.answered, this.why);
       if (found) {
         this.cells.explain(unpacked(found.by_state).values);

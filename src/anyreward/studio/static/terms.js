@@ -58,52 +58,65 @@ export class TermsPanel {
     });
   }
 
-  // Draws what has changed. A control that is being used stays, so that it keeps the focus and the cursor.
+  // Draws what has changed. Controls stay as long as there are the same terms.
   draw() {
     const { app } = this, { reward } = app;
     this.undo.disabled = !reward.past.length;
     this.redo.disabled = !reward.future.length;
     this.#drawBrush();
     const shape = JSON.stringify(reward.terms.map((term) => [term.kind, term.file])) + reward.active;
-    if (shape !== this.shape || !this.list.contains(document.activeElement)) {
-      this.shape = shape;
-      put(this.list, reward.terms.map((term, i) => this.#term(term, i)));
-    }
+    if (shape === this.shape) [...this.list.children].forEach((node, i) => node.update(reward.terms[i]));
+    else put(this.list, reward.terms.map((term, i) => this.#term(term, i)));
+    this.shape = shape;
     put(this.kept, reward.kept.length ? h("ul", { class: "kept", "aria-label": "rewards that were kept" }, reward.kept.map((each) => h("li", {},
       h("button", { class: "link", onclick: () => reward.replace(each.terms) }, each.name),
       h("button", { class: "plain", "aria-label": `compare with ${each.name}`, title: "Side by side", onclick: () => app.two.with(each.terms, each.name) }, "⇄")))) : null);
   }
 
+  // One term. Its node has `update`, which writes what has changed into controls that stay: whoever uses one keeps the focus.
   #term(term, i) {
     const { app } = this, { reward } = app, active = i === reward.active, alone = reward.terms.length === 1;
-    const number = h("input", { type: "number", step: "any", value: term.weight, "aria-label": `weight of ${term.name}` });
-    const slider = h("input", { type: "range", min: -2, max: 2, step: 0.05, value: term.weight, "aria-label": `weight of ${term.name}, slider` });
+    const number = h("input", { type: "number", step: "any" }), slider = h("input", { type: "range", min: -2, max: 2, step: 0.05 });
     const weigh = (from, to) => from.addEventListener("input", () => { if (Number.isFinite(from.valueAsNumber)) { to.value = from.value; reward.set(i, { weight: from.valueAsNumber }, `weight ${i}`); } });
     weigh(number, slider);
     weigh(slider, number);
     for (const each of [number, slider]) each.addEventListener("change", () => { reward.mark = null; });
-    const name = h("input", { type: "text", class: "quiet", maxlength: 40, value: term.name, "aria-label": `name of term ${i + 1}`,
-      onchange: (e) => { if (e.target.value.trim()) reward.set(i, { name: e.target.value.trim() }); else e.target.value = term.name; } });
-    return h("div", { class: active ? "term active" : "term" },
+    const name = h("input", { type: "text", class: "quiet", maxlength: 40, "aria-label": `name of term ${i + 1}`,
+      onchange: () => { if (name.value.trim()) reward.set(i, { name: name.value.trim() }); else name.value = reward.terms[i].name; } });
+    const remove = h("button", { class: "plain", onclick: () => reward.remove(i) }, "✕"), content = this.#content(term, i);
+    const node = h("div", { class: active ? "term active" : "term" },
       h("div", { class: "row" }, alone ? null : number, alone ? null : h("span", { "aria-hidden": "true" }, "×"), name, term.kind === "expression" ? null : h("span", { class: "soft" }, KINDS[term.kind]),
         term.kind === "paint" && !active ? h("button", { onclick: () => { reward.active = i; reward.changed(); } }, "Paint here") : null,
-        alone && term.kind === "paint" ? null : h("button", { class: "plain", "aria-label": `remove ${term.name}`, onclick: () => reward.remove(i) }, "✕")),
-      alone ? null : slider, this.#content(term, i), h("div", { class: "said", id: `said-of-${i}`, "aria-live": "polite" }));
+        alone && term.kind === "paint" ? null : remove),
+      alone ? null : slider, content.node, h("div", { class: "said", id: `said-of-${i}`, "aria-live": "polite" }));
+    const write = (control, value) => { if (control !== document.activeElement) control.value = value; };
+    node.update = (now) => {
+      write(number, now.weight);
+      write(slider, now.weight);
+      write(name, now.name);
+      content.update(now, write);
+      for (const [control, words] of [[number, `weight of ${now.name}`], [slider, `weight of ${now.name}, slider`], [remove, `remove ${now.name}`]]) control.setAttribute("aria-label", words);
+    };
+    node.update(term);
+    return node;
   }
 
   #content(term, i) {
     const { app } = this, { reward } = app;
     if (term.kind === "expression") {
-      return h("textarea", { rows: 2, spellcheck: "false", autocapitalize: "off", "aria-label": `expression of ${term.name}`, "aria-describedby": `said-of-${i}`,
-        value: term.text, oninput: (e) => reward.set(i, { text: e.target.value }, `text ${i}`), onchange: () => { reward.mark = null; } });
+      const text = h("textarea", { rows: 2, spellcheck: "false", autocapitalize: "off", "aria-describedby": `said-of-${i}`, oninput: () => reward.set(i, { text: text.value }, `text ${i}`), onchange: () => { reward.mark = null; } });
+      return { node: text, update: (now, write) => { write(text, now.text); text.setAttribute("aria-label", `expression of ${now.name}`); } };
     }
-    if (term.kind === "file") return h("p", { class: "soft" }, term.shown);
-    if (term.kind !== "own" || app.picture.own !== "observed") return null;
-    const end = (k, text) => labelled(text, h("input", { type: "number", step: "any", value: term.range[k], onchange: (e) => { const range = [...term.range]; range[k] = e.target.valueAsNumber; reward.set(i, { range }); } }));
-    const known = (key, value, text) => labelled(text, h("input", { type: "checkbox", checked: Boolean(term[key]), onchange: (e) => reward.set(i, { [key]: e.target.checked ? value : null }) }), { class: "check" });
-    return h("div", {}, h("p", { class: "soft" }, `Observed: from ${said(app.picture.paid[0])} to ${said(app.picture.paid[1])}. Say what you know of it.`),
-      h("div", { class: "row" }, end(0, "it pays at least"), end(1, "and at most")), known("rewards", "deterministic", "the same transition always pays the same"),
-      known("stationary_rewards", true, "it does not depend on the step"), known("paid_once", true, "at most one of an episode is not zero"));
+    if (term.kind === "file") return { node: h("p", { class: "soft" }, term.shown), update: () => {} };
+    if (term.kind !== "own" || app.picture.own !== "observed") return { node: null, update: () => {} };
+    const ends = [0, 1].map((k) => h("input", { type: "number", step: "any", onchange: () => { const range = [...reward.terms[i].range]; range[k] = ends[k].valueAsNumber; reward.set(i, { range }); } }));
+    const assumed = [["rewards", "deterministic", "the same transition always pays the same"], ["stationary_rewards", true, "it does not depend on the step"], ["paid_once", true, "at most one of an episode is not zero"]];
+    const boxes = assumed.map(([key, value]) => h("input", { type: "checkbox", onchange: (e) => reward.set(i, { [key]: e.target.checked ? value : null }) }));
+    return {
+      node: h("div", {}, h("p", { class: "soft" }, `Observed: from ${said(app.picture.paid[0])} to ${said(app.picture.paid[1])}. Say what you know of it.`),
+        h("div", { class: "row" }, labelled("it pays at least", ends[0]), labelled("and at most", ends[1])), boxes.map((box, k) => labelled(assumed[k][2], box, { class: "check" }))),
+      update: (now, write) => { ends.forEach((end, k) => write(end, now.range[k])); boxes.forEach((box, k) => { box.checked = Boolean(now[assumed[k][0]]); }); },
+    };
   }
 
   #drawBrush() {

@@ -2,6 +2,7 @@
 import { choice, h, many, percent, put, said, svg } from "./tools.js";
 
 const ROWS = 25;
+const plainly = (text) => text.toLowerCase().replace(/[\s=:]+/g, ""); // so that "wear 3" finds "spares=0, wear=3"
 
 export class Table {
   constructor(app) {
@@ -20,9 +21,9 @@ export class Table {
   }
 
   draw() {
-    const { app } = this, S = app.picture.n_states, text = this.search.trim().toLowerCase();
+    const { app } = this, S = app.picture.n_states, text = plainly(this.search);
     let found = [];
-    for (let s = 0; s < S; s++) if (!text || String(s) === text || app.nameOf(s).toLowerCase().includes(text)) found.push(s);
+    for (let s = 0; s < S; s++) if (!text || String(s) === text || plainly(app.nameOf(s)).includes(text)) found.push(s);
     const by = { time: (s) => app.cells.timeAt(s, app.stage.step), reward: (s) => app.cells.rewardAt(s, app.stage.step) ?? 0, visits: (s) => app.picture.visited[s] }[this.order];
     if (by) found = found.map((s) => [by(s), s]).sort((a, b) => b[0] - a[0] || a[1] - b[1]).map(([, s]) => s);
     const pages = Math.max(1, Math.ceil(found.length / ROWS));
