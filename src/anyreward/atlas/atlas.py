@@ -19,7 +19,7 @@ from ..certificates.certificate import Certificate, certify, fingerprint
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
-from ..data.numbering import Numbering
+from ..data.numbering import TERMINATED, Numbering
 from ..planning import Values, as_policy, induct
 from ..rewards.forms import UNIT, ArrivalReward, Reward, core
 from ..rewards.given import Given
@@ -130,7 +130,7 @@ class Atlas:
         setting = self.counts.setting
         if s >= setting.n_states:
             return f"terminated in {self.numbering.state_name(s - setting.n_states)}"
-        return "terminated" if setting.terminal == "end" and s == setting.n_states - 1 else self.numbering.state_name(s)
+        return TERMINATED if setting.terminal == "end" and s == setting.n_states - 1 else self.numbering.state_name(s)
 
     def called(self, s: int) -> str:
         """A state for messages: its number, with its name if that says more."""

@@ -152,7 +152,7 @@ def as_reward(
         from .expressions import reward_of
         from .files import read_reward
 
-        given = read_reward(reward, Setting(n_states=S, n_actions=A, horizon=H))
+        given = read_reward(reward, Setting(n_states=S, n_actions=A, horizon=H), numbering)
         if not isinstance(given, str):
             return as_reward(given, S, A, H, within)
         r = reward_of(given, S, A, H, numbering)
