@@ -52,8 +52,8 @@ class Transitions(Protocol):
     def rows(self) -> Rows:
         """Their transitions."""
 
-    def pay(self, reward: ArrivalReward, horizon: int) -> Pay:
-        """The expectation of a reward on arrival, which is all that planning needs of it."""
+    def pay(self, reward: ArrivalReward, horizon: int, worst: bool = False) -> Pay:
+        """The expectation of a reward on arrival, which is all that planning needs of it; `worst` is that of `induct`."""
 
 
 class Values:
@@ -144,7 +144,7 @@ class Values:
         """One step, by as many threads as there are processors if there is a pool of them."""
         places, A, mixed = self._model.places, self._model.n_actions, self._mixed
         rows, task, given, ahead = self._model.rows, self._task, nothing_chosen(self._given), found.V[(h + 1) % len(found.V)]
-        mean = float(ahead.mean() if mixed is not None else kernels.planning.mean_ahead(places, rows, h, ahead))
+        mean = float(ahead.mean() if mixed is not None else kernels.planning.mean_ahead(places, rows, task, h, ahead))
         kernels.planning.outside(places, task, given, h, mean, found)
         layer = min(h, len(places.begin) - 2)
         parts = 1 if pool is None else kernels.processors()
@@ -285,25 +285,29 @@ def induct(
     last: bool = True,
     limits: tuple[np.ndarray, np.ndarray] | None = None,
     keep: bool = False,
+    worst: bool = False,
 ) -> Values:
     """Backward induction for the optimum, or for a policy; reward and policy have been checked.
 
     With `prefers_seen` the optimum is that of the policies that choose an action that was seen in every state that has one; at
     the last step only if `last`, but there too a seen one is preferred among equals.
 
-    With `limits`, (H,) each, values at each step are cut off there. `keep` says whether V is wanted.
+    With `worst` the optimum is that of a model in which a pair without data leads to the worst state, in place of a uniform one,
+    and pays the least that a reward on arrival can pay; among equals an action that was seen is preferred. With `limits`, (H,)
+    each, values at each step are cut off there. `keep` says whether V is wanted.
     """
     mixed = policy if isinstance(policy, np.ndarray) and policy.ndim == 3 else None
     given = None if isinstance(policy, np.ndarray) else policy
     if isinstance(policy, np.ndarray) and mixed is None:
         given = kernels.planning.as_choice(policy)
     task = kernels.planning.Task(
-        pay=model.pay(reward, horizon) if isinstance(reward, ArrivalReward) else paid(reward),
+        pay=model.pay(reward, horizon, worst) if isinstance(reward, ArrivalReward) else paid(reward),
         discount=float(discount),
         low=np.full(horizon, -inf) if limits is None else np.array(limits[0], float),
         high=np.full(horizon, inf) if limits is None else np.array(limits[1], float),
-        prefers_seen=prefers_seen,
-        only_seen=np.array([last or h + 1 < horizon for h in range(horizon)]),
+        prefers_seen=prefers_seen or worst,
+        only_seen=np.array([not worst and (last or h + 1 < horizon) for h in range(horizon)]),
+        worst=worst,
     )
     return Values(model, task, given, mixed, keep)
 

@@ -57,6 +57,21 @@ def test_names_are_understood_with_and_without_the_quote_that_spreadsheets_need(
     assert (read_policy(tmp_path / "it.csv", named()) == [[1, 1, 0]] * 4).all()
 
 
+def test_the_state_of_all_terminations_needs_no_line(tmp_path):
+    """Nothing is done there; it may have one."""
+    log = {"id": [1, 2], "where": ["hall", "hall"], "did": ["stay", "go"], "over": [False, True]}
+    columns = {"episode": "id", "state": "where", "action": "did", "terminated": "over", "terminal": "end"}
+    counts = ar.Counts.from_dataframe(log, horizon=2, **columns)
+    atlas = ar.Atlas(counts, ar.certify(counts))
+    (tmp_path / "it.csv").write_text("state,action\nhall,stay\n")
+    assert (read_policy(tmp_path / "it.csv", atlas) == [[counts.numbering.lookup("action", "stay"), 0]] * 2).all()
+    (tmp_path / "it.csv").write_text("state,action\nhall,go\nterminated,stay\n")
+    assert (read_policy(tmp_path / "it.csv", atlas)[0] == [counts.numbering.lookup("action", x) for x in ("go", "stay")]).all()
+    (tmp_path / "it.csv").write_text("state,action\nterminated,stay\n")
+    with pytest.raises(ValueError, match=r"no action for state 0 \(hall\)"):
+        read_policy(tmp_path / "it.csv", atlas)
+
+
 def test_without_steps_a_policy_is_the_same_at_every_step(tmp_path):
     (tmp_path / "it.csv").write_text("s,a\n0,1\n1,0\n2,1\n")
     assert (read_policy(tmp_path / "it.csv", plain()) == [[1, 0, 1]] * 4).all()

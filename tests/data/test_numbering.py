@@ -249,7 +249,7 @@ def test_rows_of_several_columns_are_dictionaries_or_tuples():
     whole.encode((1, "open"))
     whole.encode((2.5, "shut"))
     assert Numbering(whole, Indexed(1)).variables()["floor"].tolist() == [1, 2.5]
-    assert set(Numbering(whole, Indexed(1)).variables()) == {"floor"}  # doors are not numbers
+    assert Numbering(whole, Indexed(1)).words() == {"door": {"open": 0, "shut": 1}}  # doors are texts
     assert Numbering(codec, Indexed(1)).variables() == {}  # one state is not known yet
 
 

@@ -46,7 +46,7 @@ def counts_of(seed, episodes, stationary, absorbing, illegal):
     return counts
 
 
-def planned(counts, reward, seen_only, policy=None):
+def planned(counts, reward, seen_only, policy=None, worst=False):
     """Q, V and the actions by plain loops over all steps, states and actions; sums in the order of the successors."""
     setting, c = counts.setting, counts.columns()
     n = np.zeros((H, S, A, S))
@@ -58,7 +58,7 @@ def planned(counts, reward, seen_only, policy=None):
         mean = 0.0
         for s in range(S):
             mean += V[h + 1, s]
-        mean /= S
+        mean = V[h + 1].min() if worst else mean / S
         for s in range(S):
             seen = [s in setting.absorbing_states or n[h, s, a].any() for a in range(A)]
             for a in range(A):
@@ -73,6 +73,7 @@ def planned(counts, reward, seen_only, policy=None):
             among = [a for a in range(A) if seen[a] or not (seen_only and any(seen))]
             best = max(Q[h, s, a] for a in among)
             good = [a for a in among if Q[h, s, a] == best]
+            good = [a for a in good if seen[a] and worst] + good
             chosen[h, s] = good[0] if policy is None else policy[h, s]
             V[h, s] = Q[h, s, chosen[h, s]]
     return Q, V, chosen
@@ -95,6 +96,19 @@ def test_planning_over_what_was_visited_is_planning_over_everything(counts, rewa
     np.testing.assert_allclose(again.V, V, rtol=0, atol=1e-14)
     other = np.random.default_rng(0).integers(1, A, (H, S))
     np.testing.assert_array_equal(induct(counts.model(), reward, H, 0.9, other).V, planned(counts, reward, False, other)[1])
+
+
+@settings(max_examples=50, deadline=None)
+@given(problems(), rewards())
+def test_the_worst_completion_leads_from_what_was_never_tried_to_the_worst_state(counts, reward):
+    """To the bit, with actions that were seen before others among equals; worth no more than the uniform completion."""
+    found = induct(counts.model(), reward, H, 0.9, worst=True)
+    Q, V, chosen = planned(counts, reward, False, worst=True)
+    np.testing.assert_array_equal(found.V, V)
+    np.testing.assert_array_equal(found.Q, Q)
+    absorbing = np.isin(np.arange(S), counts.setting.absorbing_states)
+    np.testing.assert_array_equal(found.policy[:, ~absorbing], chosen[:, ~absorbing])
+    assert (found.start <= induct(counts.model(), reward, H, 0.9).start + 1e-12).all()
 
 
 @settings(max_examples=40, deadline=None)

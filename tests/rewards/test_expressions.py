@@ -198,3 +198,49 @@ def test_a_text_out_of_range_is_refused_by_a_plan(atlas):
     with pytest.raises(ValueError, match=r"reward\[0, 2, 0\] is 2, outside \[0, 1\]"):
         atlas.plan("state")
     assert atlas.plan("state", reward_range=(0.0, 3.0)).value == pytest.approx(3 * atlas.plan("state / 3").value, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    """Two columns are a state, and both are texts; the episodes end."""
+    rows = [("a", "kitchen", "day", "wait", False), ("a", "hall", "day", "go", True), ("b", "kitchen", "night", "go", True)]
+    names = ("id", "room", "time", "did", "over")
+    log = dict(zip(names, zip(*(row for row in rows * 20), strict=True), strict=True))
+    log["id"] = [f"{name}{i // 3}" for i, name in enumerate(log["id"])]
+    columns = {"episode": "id", "state": ["room", "time"], "action": "did", "terminated": "over", "terminal": "end"}
+    counts = ar.Counts.from_dataframe(log, horizon=2, **columns)
+    return ar.Atlas(counts, ar.certify(counts))
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("room == 'kitchen'", ["kitchen, day", "kitchen, night"]),
+        ("room in ('hall', 'kitchen') and time != 'day'", ["kitchen, night"]),
+        ("state == ('kitchen', 'day')", ["kitchen, day"]),
+        ("state in (('kitchen', 'day'), ('hall', 'day'))", ["kitchen, day", "hall, day"]),
+        ("state == 'terminated'", ["terminated"]),
+    ],
+)
+def test_texts_tuples_and_the_end_have_names(rooms, text, named):
+    reward = rooms.plan(text).scoring.pays.average[0, :, 0]
+    pays = [rooms.state_name(s).replace("room=", "").replace("time=", "") for s in np.flatnonzero(reward)]
+    assert sorted(pays) == sorted(named)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("room == 'hal'", "compares room with 'hal', which it never is; perhaps 'hall' is meant."),
+        ("room + 1", "uses room, which is a text"),
+        ("room == 0", "uses room, which is a text"),
+        ("room == time", "uses room, which is a text"),
+        ("room < 'hall'", "uses room, which is a text"),
+        ("(room == 'hall') + room", "uses room, which is a text"),
+        ("state == ('hall', 'night')", "never appeared before"),
+        ("state == (step, 1)", "contains Tuple"),
+    ],
+)
+def test_a_text_that_is_no_value_of_its_column_is_refused(rooms, text, says):
+    with pytest.raises(ValueError, match=says.replace("(", r"\(")):
+        rooms.plan(text)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anyreward as ar
+from anyreward.data.numbering import Numbering
 from anyreward.rewards.files import read_reward
 from anyreward.rewards.forms import ArrivalReward, as_reward
 
@@ -473,3 +474,26 @@ def test_a_checkpoint_notices_that_the_reward_in_the_file_has_changed(tmp_path):
     path.write_text("s,reward\n2,1\n")
     with pytest.raises(ValueError, match="checkpoint of another exploration"):
         ar.identify(mdp, str(path), H, max_episodes=100, **more)
+
+
+def test_tables_may_name_states_and_actions(tmp_path):
+    """In the columns state, action and next; the extra state of terminations is called so."""
+    setting = ar.Setting(n_states=3, n_actions=2, horizon=2, terminal="end")
+    numbering = Numbering.of_setting(setting).named(("hall", "yard"), ("wait", "go"))
+    path = tmp_path / "r.csv"
+
+    def read(text):
+        path.write_text(text)
+        return as_reward(str(path), 3, 2, 2, None, numbering)
+
+    np.testing.assert_array_equal(read("state,action,reward\nyard,go,0.5\n")[1], [[0, 0], [0, 0.5], [0, 0]])
+    arrival = read("s,next,reward\n0,yard,0.5\n1,terminated,1\n1,0,0.25\n")
+    assert [float(arrival.at(0, np.int64(s * 2), np.int64(then))) for s, then in ((0, 1), (1, 2), (1, 0))] == [0.5, 1.0, 0.25]
+    for text, says in {
+        "state,reward\nyrad,1\n": "column state: there is no state 'yrad'; perhaps 'yard' is meant",
+        "action,reward\nrun,1\n": "column action: there is no action 'run'",
+        "s,state,reward\n0,hall,1\n": "both the columns s and state",
+        "s,reward\nhall,1\n": "s is 'hall', it has to be a number",
+    }.items():
+        with pytest.raises(ValueError, match=says):
+            read(text)

@@ -241,3 +241,15 @@ def test_other_units_stretch_rewards_on_arrival_too():
     np.testing.assert_array_equal(plain.policy, money.policy)
     stretched = (100 * np.array([plain.lower, plain.value, plain.upper]) - 40 * H).tolist()
     assert [money.lower, money.value, money.upper] == pytest.approx(stretched, abs=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_the_mean_and_the_least_of_a_reward_on_arrival_are_those_of_its_dense_form(share):
+    """Also where some successors are not named, which pay 0, and where all are."""
+    rng = np.random.default_rng(0)
+    for shape in ((S, A, S), (H, S, A, S)):
+        R = np.where(rng.random(shape) < share, rng.choice([-1.0, 0.5, 2.0], shape), 0.0)
+        sparse, dense = as_reward(as_table(R), S, A, H), np.broadcast_to(R, (H, S, A, S))
+        for h in range(H):
+            np.testing.assert_allclose(sparse.mean(h), dense[h].mean(axis=-1))
+            np.testing.assert_array_equal(sparse.least(h), dense[h].min(axis=-1))

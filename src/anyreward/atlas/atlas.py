@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -19,7 +19,7 @@ from ..certificates.certificate import Certificate, certify
 from ..certificates.intervals import Robust
 from ..data.counts import Counts
 from ..data.empirical import EmpiricalModel
-from ..data.numbering import Numbering
+from ..data.numbering import TERMINATED, Numbering
 from ..planning import Values, as_policy, induct
 from ..rewards.forms import UNIT, ArrivalReward, Reward, core
 from ..rewards.given import Given
@@ -134,7 +134,7 @@ class Atlas:
         setting = self.counts.setting
         if s >= setting.n_states:
             return f"terminated in {self.numbering.state_name(s - setting.n_states)}"
-        return "terminated" if setting.terminal == "end" and s == setting.n_states - 1 else self.numbering.state_name(s)
+        return TERMINATED if setting.terminal == "end" and s == setting.n_states - 1 else self.numbering.state_name(s)
 
     def called(self, s: int) -> str:
         """A state for messages: its number, with its name if that says more.
@@ -211,7 +211,7 @@ class Atlas:
             For `"own"` only: whether you know that rewards do not depend on the step. Stationary transitions do not imply it.
         allow_unseen : bool, default False
             Whether the plan may choose an action that was never seen in a state and step where others were. By default it does
-            so only where the certificate would not hold otherwise, see the notes.
+            so only where the reward alone asks for it, see the notes.
         paid_once : bool, default False
             For `"own"` only: whether you know that at most one reward of an episode is not zero, as in a game that is won or lost
             at its end. Values then lie between the smallest and the largest reward (or 0), whatever the number of steps. Data
@@ -235,11 +235,13 @@ class Atlas:
 
         **Actions that were never seen.** In the empirical model an action without data leads anywhere, which may look good. The
         plan therefore chooses the best of the actions that were seen in that state (at that step, if transitions depend on it),
-        as long as there is one. There are two exceptions. At the last step nothing follows, so the value of an action is its
-        reward; if that is given, all actions are compared, and the seen ones are preferred among equals. And the certificate
-        promises that plans are epsilon-optimal: if only an unseen action can keep this promise, the plan is the optimal one of
-        the empirical model. The bounds are about the policy that is returned in either case. A cautious plan maximises what is
-        guaranteed: it chooses an unseen action only where the reward alone makes that guarantee more than any seen one does.
+        as long as there is one. A reward that is given and does not depend on the action never asks for another one. If it does
+        depend on the action, there are two exceptions. At the last step nothing follows, so the value of an action is its
+        reward: all actions are compared, and the seen ones are preferred among equals. And the certificate promises that plans
+        are epsilon-optimal: if that needs unseen actions, the plan is optimal in the model in which they lead to the worst state,
+        and names one only where what it pays at once makes up for that (`docs/theory.md`, 6). The bounds are about the policy
+        that is returned in either case. A cautious plan maximises what is guaranteed: it chooses an unseen action only where the
+        reward alone makes that guarantee more than any seen one does.
 
         **Given rewards.** An atlas that was explored for given rewards promises plans for them that are certain to be
         epsilon-optimal. Where the optimal policy of the empirical model is not certain to be so good, but the cautious plan is,
@@ -277,7 +279,12 @@ class Atlas:
         least = self._robust(scoring, LEAST) if scoring.own else most
         highest = min(scoring.highest, most.of(None, kernels.robust.UPPER) + scoring.slack)
 
-        def bounded(found: Values | Choice, upper: float) -> Plan:
+        @cache
+        def worst() -> Values:
+            """The optimum if what was never tried leads to the worst state."""
+            return self._induct(scoring, worst=True)
+
+        def bounded(found: Values | Choice) -> Plan:
             """The plan with this policy and its bounds; its values in the empirical model may be known."""
             chosen = found.choice if isinstance(found, Values) else found
             extended = extended_to_terminations(self.counts, chosen, average, best=False)
@@ -290,23 +297,19 @@ class Atlas:
             guaranteed = least.of(extended, kernels.robust.LOWER) - scoring.slack
             lower = max(scoring.lowest, floor - scoring.error, guaranteed)
             value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
+            upper = highest
+            if highest > guaranteed + scoring.error:  # otherwise the worst completion, whose optimum is more, makes no difference
+                upper = min(highest, float(model.initial @ worst().start) + scoring.error)
             delta, assumed = self.certificate.delta, self._assumptions(scoring)
-            return Plan(chosen, value, lower, max(lower, upper), scoring.reward_range, delta, assumed, self, scoring)
+            return Plan(chosen, value, lower, max(lower, value, upper), scoring.reward_range, delta, assumed, self, scoring)
 
         if cautious or allow_unseen:
-            optimum = self._induct(scoring)
-            upper = min(highest, float(model.initial @ optimum.start) + scoring.error)
-            return bounded(least.chosen(kernels.robust.LOWER) if cautious else optimum, upper)
+            return bounded(least.chosen(kernels.robust.LOWER) if cautious else self._induct(scoring))
         last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
-        found = self._induct(scoring, prefers_seen=True, last=last)
-        value = float(model.initial @ found.start)
-        if highest <= value + scoring.error:  # then the optimum of the empirical model makes no difference
-            return bounded(found, highest)
-        optimum = self._induct(scoring)
-        upper = min(highest, float(model.initial @ optimum.start) + scoring.error)
-        plan = bounded(found, upper)
-        keeps_promise = plan.regret_bound <= 2 * scoring.error
-        return plan if keeps_promise else bounded(optimum, upper)
+        plan = bounded(self._induct(scoring, prefers_seen=True, last=last))
+        if plan.regret_bound <= 2 * scoring.error:
+            return plan
+        return bounded(worst().choice)  # which keeps the promise
 
     def reach(self, goal: Any, avoid: Any = None, cautious: bool = False) -> GoalPlan:
         """The policy that is most likely to arrive at a goal within H steps, with certified bounds.
@@ -650,13 +653,20 @@ class Atlas:
         return Robust(self.counts, self._radii[key], most, reward, scoring.pays.base[which], scoring.ends)
 
     def _induct(
-        self, scoring: Scoring, policy: np.ndarray | Choice | None = None, prefers_seen: bool = False, last: bool = True
+        self,
+        scoring: Scoring,
+        policy: np.ndarray | Choice | None = None,
+        prefers_seen: bool = False,
+        last: bool = True,
+        worst: bool = False,
     ) -> Values:
         """Backward induction for a reward in the empirical model; arguments as for `planning.induct`."""
         setting, pays = self.counts.setting, scoring.pays
         beyond = pays.base[AVERAGE] * setting.sigma[::-1]  # what the constant of the reward adds up to from each step on
         limits = None if scoring.ends == (-inf, inf) else (scoring.ends[0] - beyond[:-1], scoring.ends[1] - beyond[:-1])
-        found = induct(self._model, pays.average, setting.horizon, setting.discount, policy, prefers_seen, last, limits)
+        found = induct(
+            self._model, pays.average, setting.horizon, setting.discount, policy, prefers_seen, last, limits, worst=worst
+        )
         return found.plus(beyond)
 
     def __or__(self, other: Atlas) -> Atlas:

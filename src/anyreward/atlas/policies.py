@@ -64,7 +64,7 @@ def read_policy(path: Path, atlas: Atlas) -> np.ndarray:
 
     - `.csv` has a header and a line for each step and state, as `write_policy` writes it. States are given by their numbers, `s`,
       or by their names, `state`; actions by `a` or `action`; numbers and names have to agree if both are given. Without a column
-      `h`, the policy is the same at every step.
+      `h`, the policy is the same at every step. The extra state of terminations needs no line.
     - `.npy` and `.json` hold an array, or nested lists, of either shape.
     """
     ending = path.suffix.lower()
@@ -131,6 +131,8 @@ def _from_csv(path: Path, content: bytes, atlas: Atlas) -> np.ndarray:
         if policy[h, s] >= 0:
             raise ValueError(f"{path}, line {line}: {_place(h, s, whole, atlas)} has an action already.")
         policy[h, s] = a
+    if setting.terminal == "end":  # where nothing is done any more, and nobody has to say what
+        policy[:, -1] = np.maximum(policy[:, -1], 0)
     missing = np.argwhere(policy < 0)
     if len(missing):
         h, s = missing[0].tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -145,7 +146,7 @@ def scoring_of(
             boolean(paid_once, "paid_once"),
         )
         scoring = _own(atlas, reward_range, *known, delta)
-        return replace(scoring, with_delta=lambda delta: _own(atlas, reward_range, *known, delta))
+        return replace(scoring, with_delta=partial(_own, atlas, reward_range, *known))
     if rewards is not None or stationary_rewards or paid_once:
         raise ValueError(
             "rewards, stationary_rewards and paid_once are only for the reward 'own': leave them out if you give it."
@@ -160,8 +161,12 @@ def scoring_of(
             terms = {name: on_arrival(r, shape) for name, r in terms.items()}
         reward_range = range_of(reward) if reward_range is None else reward_range
     scoring = replace(_given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta), terms=terms)
-    # Balls of another probability are not those of the certificate, so that its error bound does not apply.
-    return replace(scoring, with_delta=lambda delta: replace(scoring, delta=delta, error=inf))
+    return replace(scoring, with_delta=partial(_with_delta, scoring))
+
+
+def _with_delta(scoring: Scoring, delta: float) -> Scoring:
+    """The scoring of a given reward for another probability, whose balls are not those of the certificate: nor is its error."""
+    return replace(scoring, delta=delta, error=inf)
 
 
 def _given(atlas: Atlas, reward: Reward, reward_range: tuple[float, float], delta: float | None) -> Scoring:

@@ -105,8 +105,8 @@ def certify(
         str | None,
         typer.Option(
             metavar="LIST",
-            help='All states that there are, such as \'["open", "closed"]\'. By default the certificate assumes that there are '
-            "no others than those that appear in the log.",
+            help="All states that there are, such as open,closed, or as a Python list. By default the certificate assumes that "
+            "there are no others than those that appear in the log.",
         ),
     ] = None,
     actions: Annotated[str | None, typer.Option(metavar="LIST", help="All actions that there are, likewise.")] = None,
@@ -239,7 +239,9 @@ def listed(text: str | None, name: str) -> list[Any] | None:
         return None
     value = literal(text, name)
     if not isinstance(value, list | tuple):
-        raise ValueError(f'{name} is not a list: write it as \'["open", "closed"]\'.')
+        value = [part.strip() for part in text.split(",")] if isinstance(value, str) else [value]
+        if "" in value:
+            raise ValueError(f"{name} has an empty name: write it as open,closed.")
     return list(value)
 
 

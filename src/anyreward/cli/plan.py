@@ -67,8 +67,8 @@ def plan(
         typer.Option(
             "--allow-unseen",
             help="Let the plan choose actions that were never seen in a state where others were. By default it does so only "
-            "at the last step, where a given reward is all that counts, where the certificate would not hold otherwise, and with "
-            "--cautious where more is guaranteed so.",
+            "for a reward that depends on the action: at the last step, where it is all that counts, and where it alone makes "
+            "that action the better one and epsilon or --cautious asks for it.",
         ),
     ] = False,
     improvement: Annotated[

@@ -94,16 +94,16 @@ class EmpiricalModel:
         kernels.planning.push(self.places, self.rows, h, np.ascontiguousarray(mass), policy.astype(np.int64), out)
         return out
 
-    def pay(self, reward: ArrivalReward, horizon: int) -> Pay:
-        """The expectation of a reward on arrival: where nothing was seen, that of a uniform successor."""
+    def pay(self, reward: ArrivalReward, horizon: int, worst: bool = False) -> Pay:
+        """The expectation of a reward on arrival: where nothing was seen, that of a uniform successor, or the least (`worst`)."""
         T, A = reward.shape[0], self.n_actions
-        everywhere = np.stack([reward.mean(h) for h in range(T)])
+        everywhere = np.stack([reward.least(h) if worst else reward.mean(h) for h in range(T)])
         stays = self.places.stays.astype(np.int64)
         pairs = stays[:, None] * A + np.arange(A)
         for h in range(T):
             everywhere[h, stays] = reward.at(h, pairs, np.broadcast_to(stays[:, None], pairs.shape))
         begin, state = self.places.begin, self.places.state.astype(np.int64)
-        first, target, p, _ = self.rows
+        first, target, p, seen = self.rows
         edges = np.diff(first)
         row = np.repeat(np.arange(len(edges)), edges)
         pair = state[row // A] * A + row % A
@@ -112,7 +112,7 @@ class EmpiricalModel:
         for t in range(T if self._stationary else 1):
             step, at = (np.full(len(state), t), t) if self._stationary else (np.minimum(steps, T - 1), steps[row // A])
             paid = total_by(row, p * reward.at(at, pair, target), len(edges)).reshape(-1, A)
-            blank = (edges == 0).reshape(-1, A) | np.isin(state, stays)[:, None]
+            blank = ((edges == 0) | (~seen if worst else False)).reshape(-1, A) | np.isin(state, stays)[:, None]
             planes.append(np.where(blank, everywhere[step, state], paid).reshape(-1))
         return kernels.planning.Pay(everywhere, np.stack(planes))
 

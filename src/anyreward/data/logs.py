@@ -176,7 +176,9 @@ def numbered(rows: dict[Any, int], kind: str, given: Any, most: int | None, colu
     if unknown:
         i, value = min(unknown, key=lambda pair: pair[0])
         place = "legal" if i == NOWHERE else log.at(i)
-        raise ValueError(f"{place} has {shown(value)}, which is not in {kind}: add it there, or correct the row.")
+        raise ValueError(
+            f"{place} has {shown(value)}, which is not in {kind}=, the list of all: add it there, or correct the row."
+        )
     if not values:
         raise ValueError(f"the log has no {kind}: name them with {kind}=.")
     plain_numbers = not columns and all(type(x) is int and x == i for i, x in enumerate(codec.values))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, EnumMeta
 from typing import Any
@@ -16,6 +16,7 @@ from ..words import plain
 from .spaces import Binned, Codec, Indexed, Ravelled, Whole, codec_from, label
 
 MAX_LETTERS = 200  # of a name
+TERMINATED = "terminated"  # the name of the extra state of all terminations
 # States and actions by their numbers, as sentences mention them: "state 3", "states 3, 4 and 5", "states 3, 4 and 94 more".
 MENTIONED = re.compile(r"\b(?:(state|action) \d+|(states) \d+(?:, \d+)*(?: and \d+(?![\d,]* more))?)")
 Names = Sequence[str] | Mapping[int, str] | type[Enum]
@@ -78,9 +79,18 @@ class Numbering:
         try:
             return self.observations.encode(observation)
         except Exception as problem:  # whatever a strange object raises when it is looked at
-            if isinstance(problem, ValueError) and str(problem).endswith("."):
+            why = str(problem) if isinstance(problem, ValueError) and str(problem).endswith(".") else ""
+            if why and not isinstance(self.observations, Ravelled):
                 raise
-            raise ValueError(f"{shown(observation)} is not an observation of the environment that was explored.") from None
+            is_none = f"{shown(observation)} is not an observation of the environment that was explored"
+            raise ValueError(f"{is_none}: {why}" if why else f"{is_none}.") from None
+
+    def known_state(self, observation: Any) -> int:
+        """`state`, but refuses an observation that has not appeared where observations are numbered as they appear."""
+        number = self.state(observation)
+        if isinstance(self.observations, Indexed) and number >= len(self.observations.values):
+            raise ValueError(f"there is no state {shown(observation)}: it never appeared.")
+        return number
 
     def observation(self, number: int) -> Any:
         """An observation that belongs to a state; the cell, for bins. None if there is none, or none is known."""
@@ -119,16 +129,27 @@ class Numbering:
         name = name_of(number) if known else str(number)
         return name if name == str(number) else f"{number} ({name})"
 
-    def lookup(self, kind: str, name: str) -> int:
-        """The number of the state or action (`kind`) of that name. Raises if there is none."""
+    def lookup(self, kind: str, name: str, size: int = 0) -> int:
+        """The number of the state or action (`kind`) of that name, as in `numbers_of`."""
+        return self.numbers_of(kind, [name], size)[name]
+
+    def numbers_of(self, kind: str, texts: Iterable[str], size: int = 0) -> dict[str, int]:
+        """The numbers of the states or actions (`kind`) of these names. Raises if there is none of a name.
+
+        Of `size` states the last may be that of all terminations, which has a name as well.
+        """
         names: dict[str, int] = {}
+        wanted = dict.fromkeys(texts)
         for number, text in self._all(kind):
-            if text == name and text in names:
-                raise ValueError(f"two {kind}s are called {shown(name)}, {names[text]} and {number}: use their numbers.")
+            if text in wanted and text in names:
+                raise ValueError(f"two {kind}s are called {shown(text)}, {names[text]} and {number}: use their numbers.")
             names[text] = number
-        if name not in names:
-            raise ValueError(f"there is no {kind} {shown(name)}{nearest(name, list(names)[:1000])}.")
-        return names[name]
+        if kind == "state" and size > self.observations.size:
+            names.setdefault(TERMINATED, size - 1)
+        for name in wanted:
+            if name not in names:
+                raise ValueError(f"there is no {kind} {shown(name)}{nearest(name, list(names)[:1000])}.")
+        return {name: names[name] for name in wanted}
 
     def _all(self, kind: str) -> Iterator[tuple[int, str]]:
         codec, name = (self.observations, self.state_name) if kind == "state" else (self.actions, self.action_name)
@@ -138,7 +159,7 @@ class Numbering:
     def variables(self) -> dict[str, np.ndarray]:
         """The parts of a state that have names and numbers as values, as arrays over all states.
 
-        They are the keys of a Dict, or the columns of a log.
+        They are the keys of a Dict, or the columns of a log. Texts in a column have the numbers of `words`.
         """
         codec, found = self.observations, {}
         if isinstance(codec, Ravelled) and codec.keys is not None:
@@ -152,6 +173,18 @@ class Numbering:
                 values = [value[i] for value in codec.values]
                 if key.isidentifier() and all(isinstance(x, int | float) and abs(x) <= 2**53 for x in values):
                     found[key] = np.array(values, dtype=float)
+            for key, known in self.words().items():
+                found[key] = np.array([known[value[codec.columns.index(key)]] for value in codec.values], dtype=float)
+        return found
+
+    def words(self) -> dict[str, dict[str, int]]:
+        """The columns of a log that are parts of a state and hold texts: each text with a number."""
+        codec, found = self.observations, {}
+        if isinstance(codec, Indexed) and len(codec.values) == codec.size:
+            for i, key in enumerate(codec.columns):
+                values = [value[i] for value in codec.values]
+                if key.isidentifier() and all(isinstance(x, str) for x in values):
+                    found[key] = {text: number for number, text in enumerate(sorted(set(values)))}
         return found
 
     def __eq__(self, other: object) -> bool:

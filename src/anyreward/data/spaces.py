@@ -10,7 +10,7 @@ A numbering can be written to a file and read again (`Codec.describe`, `codec_fr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -85,14 +85,16 @@ class Ravelled:
         self.parts, self.keys, self._array = parts, keys, array
         self.size = int(np.prod([part.size for part in parts], dtype=object)) if parts else 1
 
-    def _split(self, value: Any) -> Iterable[Any]:
+    def _split(self, value: Any) -> Sequence[Any] | np.ndarray:
         if self._array is not None:
             return np.asarray(value).reshape(-1)
         return list(value) if self.keys is None else [value[key] for key in self.keys]
 
     def encode(self, value: Any) -> int:
-        number = 0
-        for part, item in zip(self.parts, self._split(value), strict=True):
+        number, items = 0, self._split(value)
+        if len(items) != len(self.parts):
+            raise ValueError(f"it has {len(items)} parts where the space has {len(self.parts)}.")
+        for part, item in zip(self.parts, items, strict=True):
             number = number * part.size + part.encode(item)
         return number
 
@@ -219,8 +221,8 @@ class Indexed:
             number = len(self.values)
             if number == self.size:
                 raise ValueError(
-                    f"more than max_states = {self.size} different states appeared, but the certificate assumes at most so many. "
-                    "Explore again with a larger max_states."
+                    f"the state {shown(value)} is one more than max_states = {self.size} allows, which the "
+                    "certificate assumes. Explore again with a larger max_states."
                 )
             self._numbers[key] = number
             self.values.append(key)

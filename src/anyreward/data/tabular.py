@@ -298,8 +298,8 @@ class TabularMDP:
         first = np.arange(0, self._probabilities.size + 1, K)
         return kernels.planning.Rows(first, self._successors.reshape(-1), self._probabilities.reshape(-1), np.zeros(0, bool))
 
-    def pay(self, reward: ArrivalReward, horizon: int) -> Pay:
-        """The expectation of a reward on arrival, for planning."""
+    def pay(self, reward: ArrivalReward, horizon: int, worst: bool = False) -> Pay:
+        """The expectation of a reward on arrival, for planning. Every pair has transitions, so `worst` changes nothing."""
         same = self.n_steps is None and reward.shape[0] == 1
         each = np.stack([self.expect_pay(h, reward) for h in range(1 if same else horizon)])
         return kernels.planning.Pay(each, np.zeros((0, 0)))

@@ -55,6 +55,7 @@ class Task(NamedTuple):
     high: np.ndarray  # (H,)
     prefers_seen: bool  # whether actions that were seen are preferred among equals ...
     only_seen: np.ndarray  # (H,) booleans: ... and no other action is chosen in states that have any
+    worst: bool  # whether a pair without data leads to the worst state, in place of a uniform one
 
 
 class Choice(NamedTuple):
@@ -241,11 +242,19 @@ def best_seen(values, seen, first, only):
 
 
 @loop
-def mean_ahead(places, rows, h, V):
-    """The mean of V (S,) of the next step, 0 if it is not needed since every state has a place and every row has data."""
+def mean_ahead(places, rows, task, h, V):
+    """What follows a pair without data: the mean of V (S,) of the next step, or its minimum (`Task.worst`).
+
+    0 if it is not needed since every state has a place and every row has data.
+    """
     layer = min(h, len(places.begin) - 2)
     if len(rows.seen) == 0 and places.begin[layer + 1] - places.begin[layer] == len(V):
         return 0.0
+    if task.worst:
+        least = inf
+        for s in range(len(V)):
+            least = min(least, V[s])
+        return least
     total = 0.0
     for s in range(len(V)):
         total += V[s]
@@ -254,7 +263,7 @@ def mean_ahead(places, rows, h, V):
 
 @loop
 def outside(places, task, choice, h, mean, found):
-    """Step h in the states without a place and in absorbing ones; `mean` is that of V at the next step."""
+    """Step h in the states without a place and in absorbing ones; `mean` is what follows there (`mean_ahead`)."""
     V_next, V = found.V[(h + 1) % len(found.V)], found.V[h % len(found.V)]
     everywhere, known, discount, low, high = task.pay.everywhere, places.known, task.discount, task.low[h], task.high[h]
     S, A, given = len(V), found.Q.shape[2], is_given(choice)
@@ -304,6 +313,7 @@ def inside(places, rows, task, choice, h, mean, found, values, begin, end):
     A, given, only, prefers = len(values), is_given(choice), task.only_seen[h], task.prefers_seen
     pay, by_row = everywhere[min(h, len(everywhere) - 1)], min(h, len(visited) - 1)
     by_state, by_action = np.uint64(pay.shape[0] > 1), np.uint64(pay.shape[1] > 1)
+    doubts = task.worst and len(seen) > 0  # a row may have transitions without having data of its own
     plain = by_row < 0 and not (given or prefers or keeps) and low == -inf and high == inf and len(known) == 0
     row = np.uint64(begin * A)
     for i in range(begin, end):
@@ -311,6 +321,8 @@ def inside(places, rows, task, choice, h, mean, found, values, begin, end):
         ends = len(stays) > 0 and is_in(stays, state[i])
         for a in range(A):
             e, stop = np.uint64(first[row]), np.uint64(first[row + np.uint64(1)])
+            if doubts and not seen[row]:
+                e = stop
             total = 0.0 if e < stop else mean
             while e < stop:
                 total += p[e] * V_next[np.uint64(target[e])]
@@ -348,7 +360,7 @@ def part(places, rows, task, choice, h, mean, found, values, begin, end):
 def induct(places, rows, task, choice, found, values, last, first):
     """The steps from `last` down to `first`."""
     for h in range(last, first - 1, -1):
-        mean = mean_ahead(places, rows, h, found.V[(h + 1) % len(found.V)])
+        mean = mean_ahead(places, rows, task, h, found.V[(h + 1) % len(found.V)])
         outside(places, task, choice, h, mean, found)
         layer = min(h, len(places.begin) - 2)
         inside(places, rows, task, choice, h, mean, found, values, places.begin[layer], places.begin[layer + 1])

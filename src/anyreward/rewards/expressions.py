@@ -3,8 +3,9 @@
 An expression may contain
 
 - the names state (or s), action (a), step (h), next (the successor), and the sizes horizon, states and actions;
-- names of states and actions in quotes, compared with state, next or action: `state == "kitchen" and action != "wait"`; the parts
-  of a state that have names, such as the keys of a dictionary that is observed: `floor == 3`;
+- names of states and actions in quotes, compared with state, next or action: `state == "kitchen" and action != "wait"`; an
+  observation that is a tuple: `state == (3, 1)`; the parts of a state that have names, such as the keys of a dictionary that is
+  observed, `floor == 3`, or the columns of a log, `room == "kitchen"`;
 - numbers, and the operators + - * / // % **;
 - comparisons, also chained ones and `in (1, 2, 3)`; and, or, not; `x if condition else y`;
 - the functions abs, min, max, floor, sqrt, exp and log.
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ..data.numbering import Numbering
-from ..setting import shown
+from ..setting import nearest, shown
 
 # Limits that keep an expression from using too much time or memory.
 MAX_WORK = 1e9  # number of values times number of nodes in the syntax tree
@@ -96,7 +97,8 @@ def reward_of(
             values[name] = np.append(part, np.full(S - len(part), -1.0)).reshape(axes[1].shape)
     try:
         with np.errstate(all="raise", under="ignore"):
-            r = np.asarray(_value(numbered(tree.body, numbering, text, (S, A), parts, warn), values, text), dtype=float)
+            body = numbered(worded(tree.body, numbering, text), numbering, text, (S, A), parts, warn)
+            r = np.asarray(_value(body, values, text), dtype=float)
     except MemoryError:
         raise ValueError(f"the reward {shown(text)} takes more memory than there is: give it as a table.") from None
     except FloatingPointError as problem:
@@ -111,6 +113,29 @@ def _named(tree: ast.AST, shape: tuple[int, ...]) -> list[int]:
     return [n if named else 1 for n, named in zip(shape, given, strict=False)]
 
 
+def worded(tree: ast.expr, numbering: Numbering | None, text: str) -> ast.expr:
+    """The expression with numbers in place of the texts with which parts of a state that are texts are compared."""
+    words, compared = {} if numbering is None else numbering.words(), set()
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in words):
+            continue
+        name, known = node.left.id, words[node.left.id]
+        items = [item for side in node.comparators for item in elements(side)]
+        equal = all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops)
+        texts = {item: item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)}
+        if equal and len(texts) == len(items):
+            for item, word in texts.items():
+                if word not in known:
+                    says = f"the reward {shown(text)} compares {name} with {shown(word)}, which it never is"
+                    raise ValueError(f"{says}{nearest(word, list(known)[:1000])}.")
+                item.value = known[word]
+            compared.add(node.left)
+    wrong = next((n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in words and n not in compared), None)
+    if wrong is not None:
+        raise ValueError(f"the reward {shown(text)} uses {wrong.id}, which is a text: compare it with one, {wrong.id} == '...'.")
+    return tree
+
+
 def numbered(
     tree: ast.expr, numbering: Numbering | None, text: str, sizes: tuple[int, int], parts: Mapping[str, np.ndarray],
     warn: Callable[[str], object],
@@ -122,9 +147,10 @@ def numbered(
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare):
             continue
+        _number_tuples(node, numbering)
         sides = [node.left, *node.comparators]
         equal = all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops)
-        items = [item for side in sides for item in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])]
+        items = [item for side in sides for item in elements(side)]
         constants = [item for item in items if isinstance(item, ast.Constant) and equal]
         compared = {NAMES.get(side.id, side.id) for side in sides if isinstance(side, ast.Name)}
         for part in compared & set(parts):
@@ -145,7 +171,7 @@ def numbered(
                     raise ValueError(
                         f"the reward {shown(text)} names the {kind} {shown(item.value)}, but {kind}s have no names here."
                     )
-                item.value = numbering.lookup(kind, item.value)
+                item.value = numbering.lookup(kind, item.value, sizes[0])
             size = sizes[kind == "action"]
             if isinstance(item.value, int | float) and not 0 <= item.value < size:
                 warn(
@@ -153,6 +179,30 @@ def numbered(
                     "that is never true."
                 )
     return tree
+
+
+def elements(side: ast.expr) -> list[ast.expr]:
+    """What one side of a comparison lists, or the side itself."""
+    return side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]
+
+
+def _number_tuples(node: ast.Compare, numbering: Numbering | None) -> None:
+    """Puts numbers in place of observations that are tuples, where state or next is compared with them."""
+    if numbering is None or not isinstance(node.left, ast.Name) or NAMES.get(node.left.id, node.left.id) not in ("state", "next"):
+        return
+
+    def as_number(item: ast.expr) -> ast.expr:
+        try:
+            observation = ast.literal_eval(item) if isinstance(item, ast.Tuple) else None
+        except (ValueError, TypeError, MemoryError, RecursionError):
+            return item  # which is refused where it is computed
+        return item if observation is None else ast.Constant(numbering.known_state(observation))
+
+    for i, (op, side) in enumerate(zip(node.ops, node.comparators, strict=True)):
+        if isinstance(op, ast.Eq | ast.NotEq):
+            node.comparators[i] = as_number(side)
+        elif isinstance(side, ast.Tuple | ast.List | ast.Set):
+            side.elts = list(map(as_number, side.elts))
 
 
 def _parse(text: str) -> ast.Expression:

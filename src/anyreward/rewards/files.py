@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._files import read_file
+from ..data.numbering import Numbering
 from ..setting import Setting
 from .forms import Reward
 
@@ -18,10 +19,11 @@ ENDINGS = (".csv", ".json", ".npy")
 MAX_ROWS = 10**7  # of a table on arrival
 # The largest files in bytes: of CSV and JSON, which need much more memory once they are parsed, and of arrays.
 MAX_TEXT_BYTES, MAX_BYTES = 2**25, 2**31
-COLUMNS = ("h", "s", "a", "next", "reward")
+COLUMNS = ("h", "s", "a", "next", "reward", "state", "action")
+NAMED = {"state": "s", "action": "a"}  # columns of names, and those of numbers that they stand for
 
 
-def read_reward(source: str, setting: Setting) -> Reward:
+def read_reward(source: str, setting: Setting, numbering: Numbering | None = None) -> Reward:
     """A reward from a file, chosen by its ending; a text with another ending is returned unchanged, as an expression.
 
     - `.npy` holds an array: (S,), (S, A) or (H, S, A), or one on arrival, (S, A, S) or (H, S, A, S).
@@ -29,25 +31,27 @@ def read_reward(source: str, setting: Setting) -> Reward:
     - `.csv` holds a table with a header.
 
     A table has the column `reward` and any of `h`, `s`, `a` and `next`. A row sets the reward of what it names, for all values of
-    the columns that are missing. Whatever no row names pays 0.
+    the columns that are missing. Whatever no row names pays 0. The columns `state` and `action` are names in place of the numbers
+    `s` and `a`, and `next` may hold names as well (`numbering`).
     """
     path = Path(source)
     if path.suffix.lower() not in ENDINGS:
         return source
     most = MAX_BYTES if path.suffix.lower() == ".npy" else MAX_TEXT_BYTES
-    return parse_reward(path, read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed"), setting)
+    content = read_file(path, most, "a reward file, or an expression such as 'state == 30', is needed")
+    return parse_reward(path, content, setting, numbering)
 
 
-def parse_reward(path: Path, content: bytes, setting: Setting) -> Reward:
+def parse_reward(path: Path, content: bytes, setting: Setting, numbering: Numbering | None = None) -> Reward:
     """A reward from the contents of a file, whose name says by its ending how to read them. No file is opened."""
     match path.suffix.lower():
         case ".npy":
             with np.errstate(all="ignore"):  # overflow gives inf, which the range check refuses with its position
                 return array_from(path, content).astype(float)
         case ".json":
-            return _from_json(path, content, setting)
+            return _from_json(path, content, setting, numbering)
         case _:
-            return _table(path, csv_columns(path, content)[0], setting)
+            return _table(path, csv_columns(path, content)[0], setting, numbering)
 
 
 def array_from(path: Path, content: bytes) -> np.ndarray:
@@ -64,20 +68,20 @@ def array_from(path: Path, content: bytes) -> np.ndarray:
         raise ValueError(f"{path} is not a readable array of numbers: save one with numpy.save.") from None
 
 
-def _from_json(path: Path, content: bytes, setting: Setting) -> Reward:
+def _from_json(path: Path, content: bytes, setting: Setting, numbering: Numbering | None) -> Reward:
     """A reward from the contents of a JSON file."""
     try:
         data = json.loads(content)
     except (ValueError, RecursionError):
         raise ValueError(f"{path} is not readable JSON.") from None
     if isinstance(data, dict):
-        return _table(path, data, setting)
+        return _table(path, data, setting, numbering)
     if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
         names = {name for row in data for name in row}
         missing = next((i for i, row in enumerate(data) if set(row) != names), None)
         if missing is not None:
             raise ValueError(f"{path}: entry {missing} does not have the same names as the others.")
-        return _table(path, {name: [row[name] for row in data] for name in names}, setting)
+        return _table(path, {name: [row[name] for row in data] for name in names}, setting, numbering)
     try:
         array = np.array(data, dtype=float)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -105,16 +109,17 @@ def csv_columns(path: Path, content: bytes) -> tuple[dict[str, list[str]], list[
     return columns, [line for line, _ in numbered[1:]]
 
 
-def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
+def _table(path: Path, columns: dict[str, Any], setting: Setting, numbering: Numbering | None) -> Reward:
     """A reward from columns: an array (H, S, A), or a sparse table on arrival if there is a column `next`."""
     unknown = [name for name in columns if name not in COLUMNS]
     if unknown or "reward" not in columns:
         wrong = f"has the column {str(unknown[0])[:40]!r}" if unknown else "has no column 'reward'"
-        raise ValueError(f"{path} {wrong}: the columns are reward and any of h, s, a and next.")
+        raise ValueError(f"{path} {wrong}: the columns are reward and any of h, s or state, a or action, and next.")
     lengths = {len(values) if isinstance(values, list) else -1 for values in columns.values()}
     if len(lengths) > 1 or -1 in lengths:
         raise ValueError(f"{path}: its columns have to be lists of equal length.")
     sizes = {"h": setting.horizon, "s": setting.n_states, "a": setting.n_actions, "next": setting.n_states}
+    columns = _numbers_of(path, columns, setting, numbering)
     table: dict[str, np.ndarray] = {}
     for name, values in columns.items():
         numbers = np.array([_number(path, name, i, value) for i, value in enumerate(values)], dtype=float)
@@ -137,6 +142,31 @@ def _table(path: Path, columns: dict[str, Any], setting: Setting) -> Reward:
     nowhere = np.zeros(len(table["reward"]), np.int64)
     r[tuple(table.get(name, nowhere) for name in ("h", "s", "a"))] = table["reward"]
     return np.broadcast_to(r, (setting.horizon, setting.n_states, setting.n_actions))
+
+
+def _numbers_of(path: Path, columns: dict[str, Any], setting: Setting, numbering: Numbering | None) -> dict[str, Any]:
+    """Columns with the numbers of states and actions in place of their names."""
+    numbering, found = Numbering.of_setting(setting) if numbering is None else numbering, {}
+    for name, values in columns.items():
+        kind, key = "action" if name == "action" else "state", NAMED.get(name, name)
+        if key != name and key in columns:
+            raise ValueError(f"{path} has both the columns {key} and {name}: leave out one of them.")
+        texts = [x for x in values if isinstance(x, str) and (key != name or (name == "next" and not _is_number(x)))]
+        try:
+            numbers = numbering.numbers_of(kind, texts, setting.n_states) if texts else {}
+        except ValueError as problem:
+            raise ValueError(f"{path}, column {name}: {problem}") from None
+        found[key] = [numbers.get(x, x) if isinstance(x, str) else x for x in values]
+    return found
+
+
+def _is_number(text: str) -> bool:
+    """Whether a cell is written like a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _spread(path: Path, table: dict[str, np.ndarray], setting: Setting) -> dict[str, np.ndarray]:

@@ -80,6 +80,13 @@ class ArrivalReward:
         sums = np.add.reduceat(np.append(self.pay, 0.0), self.pointer[:-1]) * (np.diff(self.pointer) > 0)
         return sums.reshape(T, S, A)[t] / S
 
+    def least(self, h: int) -> np.ndarray:
+        """The smallest reward of any successor at step h, (S, A)."""
+        T, S, A, _ = self.shape
+        named = np.diff(self.pointer)
+        least = np.where(named > 0, np.minimum.reduceat(np.append(self.pay, np.inf), self.pointer[:-1]), 0.0)
+        return np.where(named == S, least, np.minimum(least, 0.0)).reshape(T, S, A)[min(h, T - 1)]
+
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
         """The smallest and the largest reward of any transition at each step, (H,) each."""
         T, S, A, H = self.shape
@@ -145,7 +152,7 @@ def as_reward(
         from .expressions import reward_of
         from .files import read_reward
 
-        given = read_reward(reward, Setting(n_states=S, n_actions=A, horizon=H))
+        given = read_reward(reward, Setting(n_states=S, n_actions=A, horizon=H), numbering)
         if not isinstance(given, str):
             return as_reward(given, S, A, H, within)
         r = reward_of(given, S, A, H, numbering)
