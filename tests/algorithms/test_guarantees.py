@@ -72,6 +72,8 @@ BEST_POLICY = {
     "bpi-ucbvi": ({}, 60_000),
     "ucrl2": ({}, 20_000),
     "kl-ucrl": ({"budget": 20_000}, 20_000),
+    "mbie": ({}, 20_000),
+    "ucfh": ({}, 20_000),
 }
 
 
@@ -83,7 +85,7 @@ def test_the_recommendation_loses_no_more_than_it_says(name):
     runs, delta, H, wrong, told = 30, 0.5, 2, 0, 0
     for seed in range(runs):
         mdp, stationary = random_mdp(2, 2, seed=seed, random_start=seed % 3 == 0), seed % 2 == 0
-        discount = 1.0 if name == "bpi-ucbvi" or seed % 5 else 0.7
+        discount = 1.0 if seed % 5 or not ar.ALGORITHMS[name].supports_discount else 0.7
         setting, rng = mdp.setting(H, discount, stationary), np.random.default_rng(seed)
         explorer, failed = ar.ALGORITHMS[name](setting, mdp.reward, delta=delta, seed=seed, **options), False
         for upto in (0, 1, 3, 30, 300, 3000, last):
@@ -134,7 +136,7 @@ def test_every_plan_loses_no_more_than_it_says(name, last, runs):
 
 SCALED = [
     "fiechter", "rf-express", "jin2020", "bpi-ucbvi", "even-dar", "ucbvi", "euler", "ucrl2", "kl-ucrl", "opt-qlearning",
-    "regret-uniform", "regret-instances",
+    "regret-uniform", "regret-instances", "mbie", "ucfh", "ucb-zero",
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import anyreward as ar
 from anyreward.algorithms import make_explorer
 from anyreward.algorithms.rf_linear import LinearFeatures, RFLinear
 
-from ..helpers.explorers import counted, played
+from ..helpers.explorers import advanced, counted, played
 from ..helpers.problems import random_mdp
 
 
@@ -115,7 +115,11 @@ def test_features_in_explore():
     atlas = ar.explore(mdp, 4, max_episodes=200, algorithm="rf-linear", features=phi, scale=0.1, seed=1, progress=False)
     assert atlas.source["own"] == {"epsilon": None, "met": False, "guarantee": "heuristic, no guarantee"}
     assert atlas.certificate.check(atlas.counts)
-    made = make_explorer("rf-linear", mdp.setting(4), {"features": phi})
+    made = make_explorer("rf-linear", mdp.setting(4), {"features": phi, "seed": 2})
+    half, _ = (advanced(made, mdp, n, np.random.default_rng(n)).state() for n in (50, 60))
+    again = make_explorer("rf-linear", mdp.setting(4), {"features": phi, "seed": 2})
+    again.restore(half)
+    assert advanced(again, mdp, 60, np.random.default_rng(60)).counts == made.counts
     assert isinstance(made, LinearFeatures)
     assert made.own_epsilon is None
     assert type(make_explorer("rf-linear", mdp.setting(4))) is RFLinear

@@ -1,6 +1,7 @@
 """The command explore: names of states and actions."""
 
 import csv
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -74,6 +75,18 @@ def test_rewards_that_are_given(tmp_path):
     assert ar.load(tmp_path / "bpi.atlas").counts == ar.load(tmp_path / "one.atlas").counts
     message = said(*call, "--quiet", "--reward", "state == 4", "--reward", "state = 1", "--out", tmp_path / "no.atlas", code=2)
     assert message.startswith("error: the reward 'state = 1' cannot be used")
+
+
+def test_what_an_algorithm_says_of_its_result_is_labelled(tmp_path):
+    call, file = ("explore", "double-chain", "--env-arg", "length=5", "--horizon", 4, "--out"), tmp_path / "it.atlas"
+    own = ("--algorithm", "mdp-gape", "--stop", "own", "--max-episodes", 20_000)
+    text = said(*call, file, "--epsilon", 0.3, *own)
+    assert re.search(r"own guarantee: epsilon 0\.?[0-3]?\d* for its first action, 1 alone", text)
+    assert ar.load(file).source["own"]["first_action"] == 1
+    zero = ("--algorithm", "ucb-zero", "--option", "tasks=2", "--max-episodes", 20)
+    assert "own guarantee: epsilon 4 for its history policy alone" in said(*call, tmp_path / "zero.atlas", *zero, code=3)
+    text = said(*call, tmp_path / "log.atlas", "--algorithm", "log-coverage", "--max-episodes", 300)
+    assert re.search(r"visits as a design: \d\.\d\d% above the least possible, over \d+ pairs", text)
 
 
 def test_workers_do_not_change_the_file(tmp_path):

@@ -29,6 +29,8 @@ from .optimistic import OptimisticExplorer
 from .registry import register
 from .visit_index import INVERSE, VisitIndex
 
+MOST = 2**24  # numbers (h, s, a) up to which the quality is computed unasked
+
 
 class Design(NamedTuple):
     """How well the visits of some counts cover what can be reached."""
@@ -86,5 +88,6 @@ class LogCoverage(OptimisticExplorer):
 
     @property
     def facts(self) -> dict[str, Any]:
-        design = self.design
+        setting = self.setting
+        design = self.design if setting.horizon * setting.n_outcomes * setting.n_actions <= MOST else None
         return {} if design is None else {"excess": design.excess if design.excess < inf else None, "pairs": design.optimum}

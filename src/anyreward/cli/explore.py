@@ -207,7 +207,9 @@ def explore(
 
 
 def own_lines(own: dict[str, Any]) -> list[str]:
-    """What an algorithm's own guarantee says, in a line, if it is about something else than plans or a recommended policy."""
+    """What an algorithm says of its result itself, in a line, if it is not about plans or a recommended policy."""
+    if own.get("excess") is not None:
+        return [f"visits as a design: {own['excess']:.2%} above the least possible, over {own['pairs']:,} pairs (h, s, a)"]
     if "about" not in own or own["epsilon"] is None:
         return []
     action = f", {own['first_action']}" if "first_action" in own else ""
