@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from ..kernels.planning import Choice
     from .constrained import ConstrainedPlan
+    from .discovery import Discovery
     from .explanation import Explanation
     from .goals import GoalPlan
     from .tradeoff import TradeOff
@@ -350,6 +351,30 @@ class Atlas:
         from .goals import avoid
 
         return avoid(self, states, cautious)
+
+    def discover(self, steps: float | None = None) -> Discovery:
+        """Which states can be reached within so many expected steps, one after the other, with a certified number for each.
+
+            found = atlas.discover(13)        # 21 states certainly, 8 certainly not, 2 undecided
+            found.certified[20]               # state 20 is reached within so many expected steps, if restarts are free
+            found.policy(20)                  # by this policy, (H, S)
+
+        A state counts if a policy that stays among states which count reaches it (Lim & Auer 2012); episodes that leave them
+        before, or do not arrive, are restarted after H steps. The algorithm `"disco"` collects what this takes.
+
+        Parameters
+        ----------
+        steps : float, optional
+            Within how many; by default what "disco" was given, or the horizon.
+
+        Returns
+        -------
+        Discovery
+            Everything in it holds at once, on the event of `reach` (`docs/theory.md`, 18).
+        """
+        from .discovery import discover
+
+        return discover(self, steps)
 
     def trade_off(self, first: Reward, second: Reward, points: int = 9) -> TradeOff:
         """What can be had of a second reward for so much of a first one: plans for sums of both, and what no policy can exceed.

@@ -198,8 +198,9 @@ def explore(
     if as_json:
         say_json({**certificate_facts(atlas), "out": str(out)})
     elif not quiet:
-        say(str(atlas.certificate), *own_lines(atlas.source["own"]), f"saved in {out}")
-    missing = shortfall(atlas, epsilon, stop)
+        found = [str(atlas.discover())] if for_goals(algorithm) else []
+        say(str(atlas.certificate), *own_lines(atlas.source["own"]), *found, f"saved in {out}")
+    missing = "" if for_goals(algorithm) and epsilon is None else shortfall(atlas, epsilon, stop)
     if missing:
         if not quiet:
             typer.echo(missing, err=True)
@@ -221,6 +222,13 @@ def needs_reward(algorithm: str) -> bool:
     from ..algorithms.registry import explorer_class
 
     return explorer_class(algorithm).needs_reward
+
+
+def for_goals(algorithm: str) -> bool:
+    """Whether what an algorithm certifies is about reaching states."""
+    from ..algorithms.registry import explorer_class
+
+    return explorer_class(algorithm).goal == "goals"
 
 
 def shortfall(atlas: Any, epsilon: float | None, stop: str) -> str:
