@@ -123,6 +123,21 @@ class Plan:
         setting = self.atlas.counts.setting
         return as_array(self.choice, setting.n_outcomes, setting.n_actions)[:, : setting.n_states]
 
+    @property
+    def after_end(self) -> np.ndarray | None:
+        """What the plan names where an episode has terminated, for each step and state, (H, S); None if it makes no difference.
+
+        Nothing is played then. With `terminal="outcome"`, a reward that depends on the action is paid for the one that is named.
+        """
+        return self.on_outcomes[:, self.atlas.counts.setting.n_states :] if len(self.choice.ended) else None
+
+    @property
+    def on_outcomes(self) -> np.ndarray:
+        """The policy with what it names after an end, as `Atlas.evaluate` takes it: (H, 2 S), or (H, S) without `after_end`."""
+        setting = self.atlas.counts.setting
+        whole = as_array(self._extended, setting.n_outcomes, setting.n_actions)
+        return whole if len(self.choice.ended) else whole[:, : setting.n_states]
+
     def playing(self, policy: np.ndarray) -> Plan:
         """This plan with another policy, (H, S), to be played; its bounds are not those of that policy."""
         setting = self.atlas.counts.setting
@@ -330,9 +345,8 @@ class Plan:
         """Whether both are the same policy."""
         setting = self.atlas.counts.setting
         sizes = setting.horizon, setting.n_outcomes, setting.n_actions
-        S = setting.n_states
-        each = (each_action(plan.choice, *sizes) for plan in (self, other))
-        return setting == other.atlas.counts.setting and all(np.array_equal(a[:S], b[:S]) for a, b in zip(*each, strict=True))
+        each = (each_action(plan._extended, *sizes) for plan in (self, other))
+        return setting == other.atlas.counts.setting and all(np.array_equal(a, b) for a, b in zip(*each, strict=True))
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the certified interval within what is possible, and what the plan does.

@@ -180,7 +180,7 @@ class Desk:
         still()
         crossed = []
         for mine, theirs in (plans, plans[::-1]):
-            found = atlas._evaluate(mine.policy, theirs.scoring)
+            found = atlas._evaluate(mine.choice, theirs.scoring)
             crossed.append({**found._asdict(), "lower_text": down(found.lower), "upper_text": up(found.upper)})
             still()
         either = np.maximum(*(plan.reach for plan in plans))
