@@ -331,6 +331,23 @@ class Setting:
         return sigma
 
     @cached_property
+    def shared_laws(self) -> tuple[int, int]:
+        """With a structure, how many estimated laws values from the start can depend on, and an estimated start: without the laws
+        of the last step, unless it is arriving that is paid, and with them."""
+        laws = self.structure
+        assert laws is not None
+        drawn = laws.law_of.reshape(laws.steps, self.n_states, -1)
+
+        def among(steps: int) -> int:
+            keys = drawn[: min(steps, laws.steps)].reshape(-1)
+            if steps > 0 and laws.step_dependent and not self.estimates_start:
+                keys = np.concatenate([drawn[0, self.starts[0]].reshape(-1), drawn[1:steps].reshape(-1)])
+            keys = np.unique(keys)
+            return int(laws.estimated[keys[keys >= 0]].sum()) + self.estimates_start
+
+        return among(self.horizon - (not self.arrival_rewards)), among(self.horizon)
+
+    @cached_property
     def n_distributions(self) -> int:
         """The number of distributions to estimate: one for each (h, s, a), or (s, a) if stationary, plus a random start."""
         steps = 1 if self.stationary else self.horizon

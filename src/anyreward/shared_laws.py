@@ -37,6 +37,18 @@ class Tables(NamedTuple):
     revealed: np.ndarray  # (P, m) booleans: whether a draw follows from the successor, whichever that is
 
 
+class Layout(NamedTuple):
+    """All pairs and edges as a table of counts has them (`kernels.table.Table`). Node 1 + layer * S + s is state s."""
+
+    node_of: np.ndarray
+    state: np.ndarray
+    following: np.ndarray
+    head: np.ndarray
+    first: np.ndarray
+    size: np.ndarray
+    target: np.ndarray
+
+
 @dataclass(frozen=True)
 class SharedLaws:
     """A structure as tables, part of a `Setting`: which law each draw of each pair has, and where its outcomes lead.
@@ -167,6 +179,28 @@ class SharedLaws:
         return Tables(offset, pointer, self._targets, code, edge_of, edge_first, edges % S, edge_code, revealed)
 
     @cached_property
+    def layout(self) -> Layout:
+        """The pairs and edges in the order of a table of counts, computed once. The row of the initial states is empty."""
+        t, S, A, pairs = self.tables, self.n_states, self.n_actions, len(self.law_of)
+        layers = self.steps + 1 if self.steps > 1 else 1
+        N, edges = layers * S + 1, np.diff(t.edge_first)
+        rows = np.zeros((2, N * A), np.uint32)
+        rows[:, A : A + pairs] = t.edge_first[:-1], edges
+        ahead = np.minimum(np.repeat(np.arange(pairs) // (S * A), edges) + 1, layers - 1)
+        following = np.zeros(N, np.uint32)
+        following[1:] = np.arange(2, N + 1)
+        following[S::S] = 0  # the last state of each layer
+        return Layout(
+            node_of=np.arange(1, N, dtype=np.uint32).reshape(layers, S),
+            state=np.append(0, np.tile(np.arange(S), layers)).astype(np.uint32),
+            following=following,
+            head=(1 + S * np.arange(layers)).astype(np.uint32),
+            first=rows[0],
+            size=rows[1],
+            target=(1 + ahead * S + t.edge_target).astype(np.uint32),
+        )
+
+    @cached_property
     def edge_keys(self) -> np.ndarray:
         """pair * S + successor of each edge, sorted: where to look up a transition."""
         t = self.tables
@@ -178,6 +212,14 @@ class SharedLaws:
         unknown = np.array(self.sizes, np.int64).reshape(-1) > 1
         unknown[[g for g, _ in self.known]] = False
         return unknown
+
+    @cached_property
+    def apart(self) -> bool:
+        """Whether nothing is shared: each pair has one draw, which always shows, of a law of its own that has to be estimated."""
+        drawn = self.law_of >= 0
+        return self.draws == 1 and bool(
+            len(self.sizes) == drawn.sum() and self.estimated.all() and (self.tables.revealed == drawn).all()
+        )
 
     def by_law(self, numbers: Mapping[Hashable, int], what: str = "quotas") -> tuple[int, ...]:
         """Numbers by law, 0 for those that are left out, from a mapping with laws as the structure calls them."""

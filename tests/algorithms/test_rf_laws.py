@@ -6,6 +6,7 @@ import pytest
 import anyreward as ar
 from anyreward.algorithms.rf_laws import RFLaws
 from anyreward.algorithms.rf_trajectory import weights
+from anyreward.certificates.bounds import TightBound
 
 from ..helpers.structures import chain, plant, plant_model, walk, walk_model
 
@@ -119,3 +120,67 @@ def test_what_does_not_go_together_is_refused(how, says):
 def test_without_a_structure_it_is_refused():
     with pytest.raises(ValueError, match="declare one, or use RFTrajectory"):
         RFLaws(ar.Setting(n_states=3, n_actions=2, horizon=3))
+
+
+def apart(length=31):
+    """The double chain with a law of its own for each pair."""
+    return ar.Structure(law=lambda s, a: (s, a), outcomes=(-1, 1), successor=lambda s, a, x: min(max(s + x, 0), length - 1))
+
+
+@pytest.mark.parametrize("step_dependent", [False, True])
+def test_where_nothing_is_shared_it_explores_the_flat_table(step_dependent):
+    """The same episodes as without a structure, to the bit, and with two outcomes each the same certificate."""
+    mdp = ar.envs.double_chain(length=41)  # so long that its ends are not reached
+    law = (lambda h, s, a: (h, s, a)) if step_dependent else (lambda s, a: (s, a))
+    structure = ar.Structure(law=law, outcomes=(-1, 1), successor=lambda s, a, x: (s + x) % 41)
+    one = ar.explore(mdp, 8, max_episodes=3_000, structure=structure)
+    own = {"joint": False, "transfer": False} if step_dependent else {}  # which a certificate of laws does not have
+    two = ar.explore(mdp, 8, max_episodes=3_000, stationary=not step_dependent, bounds=TightBound(max_successors=2, **own))
+    for name, column in two.counts.columns().items():
+        np.testing.assert_array_equal(one.counts.columns()[name], column)
+    assert one.certificate.epsilon == pytest.approx(two.certificate.epsilon, rel=1e-12)
+    assert "as declared" in str(one.certificate)
+    assert one.certificate.check(one.counts)
+
+
+def test_what_is_shared_or_known_or_hidden_is_not_apart():
+    def laws_of(structure, n_states, n_actions):
+        return ar.Setting(n_states=n_states, n_actions=n_actions, horizon=4, initial_state=0, structure=structure).structure
+
+    one_known = ar.Structure(
+        law=lambda s, a: (s, a), outcomes=2, successor=lambda s, a, x: (s + x) % 3, known={(0, 0): (0.5, 0.5)}
+    )
+    each = ar.Structure(law=lambda s, a: (s, a), outcomes=2, successor=lambda s, a, x: (s + x) % 3)
+    assert laws_of(each, 3, 1).apart
+    assert not any(laws_of(*other).apart for other in ((chain(), 31, 2), (walk(5), 5, 1), (plant(), 64, 4), (one_known, 3, 1)))
+    assert ar.RFTrajectory.for_setting(ar.Setting(n_states=3, n_actions=1, horizon=2, structure=each)) is ar.RFTrajectory
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_look_that_is_not_needed_is_not_needed(seed):
+    """Whenever visits alone say that a bound is above a number, it is."""
+    rng = np.random.default_rng(seed)
+    S, K, H = int(rng.integers(3, 9)), int(rng.integers(2, 7)), int(rng.integers(2, 6))
+    ahead = np.array([[rng.permutation(max(S, K))[:K] for _ in range(2)] for _ in range(max(S, K))])
+    structure = ar.Structure(law=lambda s, a: (s, a), outcomes=K, successor=ahead)
+    S = len(ahead)
+    P = np.zeros((S, 2, S))
+    np.put_along_axis(P, ahead, rng.dirichlet(np.full(K, 0.4), (S, 2)), axis=-1)
+    mdp, options = ar.TabularMDP(P, initial=0), ({"initial_state": 0} if seed % 2 else {})
+    counts = ar.Counts(ar.Setting(n_states=S, n_actions=2, horizon=H, structure=structure, **options))
+    assert counts.setting.structure.apart
+    bound, sure = TightBound(), 0
+    for episodes in (1, 5, 50, 500, 5_000):
+        counts.add_episodes(*mdp.play_each(rng.integers(0, 2, (episodes, H, S)), rng))
+        phi = bound(counts, 0.1)
+        for goal in phi * np.array([0.3, 0.6, 0.9, 1.0 + 1e-6, 1.5]):
+            above = bound.is_above(counts, 0.1, float(goal))
+            assert not (above and goal > phi)
+            sure += above
+    assert sure > 0  # it does say something
+
+
+def test_looks_are_as_rare_as_without_a_structure():
+    laws, flat = ({"structure": apart()}, {"stationary": True})
+    one, two = (ar.explore(ar.envs.double_chain(), 20, max_episodes=20_000, epsilon=0.01, **how) for how in (laws, flat))
+    assert len(one.history) <= 1.5 * len(two.history)

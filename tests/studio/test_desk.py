@@ -249,14 +249,6 @@ def test_what_is_wrong_says_in_which_term(desk):
     assert found.value.term is None
 
 
-def test_a_plan_that_is_not_as_good_as_promised_says_so(monkeypatch):
-    atlas = ar.explore("FrozenLake-v1", 5, max_episodes=300, stationary=True)
-    monkeypatch.setattr(ar.Plan, "caveat", "less than promised")
-    with pytest.warns(UserWarning, match="less than promised"):
-        answer = Desk({"lake": atlas}).answer("plan", {"reward": {"terms": [formula("action == 1")]}})
-    assert answer["notes"] == [{"term": None, "text": "less than promised"}]
-
-
 @pytest.mark.parametrize("name", ["", "planned", "__init__", "_terms", "../plan"])
 def test_there_are_no_other_questions(desk, name):
     with pytest.raises(ValueError, match="no question"):

@@ -294,7 +294,7 @@ class Explorer(ABC):
     def looks_can_wait(self) -> bool:
         """Whether `error_bound` is the bound that `is_far_from` speaks of; otherwise it has to be computed to know of it."""
         plain = type(self).error_bound is Explorer.error_bound and type(self.bound) is TightBound
-        return plain and self.setting.structure is None
+        return plain and (self.setting.structure is None or self.setting.structure.apart)
 
     @property
     def is_steady(self) -> bool:

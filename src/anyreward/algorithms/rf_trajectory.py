@@ -81,7 +81,8 @@ class RFTrajectory(GreedyExplorer):
         """The form of this algorithm for laws that pairs share, if the setting declares any (`rf_laws`)."""
         from .rf_laws import RFLaws
 
-        return RFLaws if setting.structure is not None and cls is RFTrajectory else cls
+        shared = setting.structure is not None and not setting.structure.apart
+        return RFLaws if shared and cls is RFTrajectory else cls
 
     def rule(self) -> Rule:
         setting = self.setting

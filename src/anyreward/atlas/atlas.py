@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from math import inf
@@ -249,9 +248,8 @@ class Atlas:
         that one is returned.
 
         **Episodes that terminate.** With `terminal="outcome"`, a reward that depends on the action is paid, after an episode has
-        terminated, for the action that the plan names in that state. The certificate is about policies that may choose another
-        one there, so that the bounds of a plan can be wider than epsilon. A warning then says so. It cannot happen to rewards
-        that depend on the state alone, nor to an array of all 2 S outcomes whose last S rows do not depend on the action.
+        terminated, for an action that the plan names in that state, which is the one that pays best (`Plan.after_end`). So what
+        a certificate promises is kept for such rewards, too. A policy (H, S) of your own names what it plays in that state.
         """
         for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
             if not isinstance(value, bool):
@@ -269,8 +267,6 @@ class Atlas:
         if promised is not None and not cautious and plan.regret_bound > promised:
             careful = self._plan(scoring, True, allow_unseen)
             plan = careful if careful.regret_bound <= promised else plan
-        if plan.caveat is not None:
-            warnings.warn(plan.caveat, stacklevel=2)
         return plan
 
     def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
@@ -288,16 +284,13 @@ class Atlas:
         def bounded(found: Values | Choice) -> Plan:
             """The plan with this policy and its bounds; its values in the empirical model may be known."""
             chosen = found.choice if isinstance(found, Values) else found
-            extended = extended_to_terminations(self.counts, chosen, average, best=False)
-            if isinstance(found, Values) and setting.n_outcomes == setting.n_states:
-                V = ended = found.start
-            else:
-                played = extended_to_terminations(self.counts, chosen, average, best=True)
-                V, ended = (self._induct(scoring, pi).start for pi in (played, extended))
-            value, floor = float(model.initial @ V), float(model.initial @ ended)
-            guaranteed = least.of(extended, kernels.robust.LOWER) - scoring.slack
+            chosen = extended_to_terminations(self.counts, chosen, average, best=True)
+            known = isinstance(found, Values) and setting.n_outcomes == setting.n_states
+            V = found.start if known else self._induct(scoring, chosen).start  # type: ignore[union-attr]
+            floor = float(model.initial @ V)
+            guaranteed = least.of(chosen, kernels.robust.LOWER) - scoring.slack
             lower = max(scoring.lowest, floor - scoring.error, guaranteed)
-            value = min(scoring.highest, max(scoring.lowest, value))  # rounding may have moved it outside
+            value = min(scoring.highest, max(scoring.lowest, floor))  # rounding may have moved it outside
             upper = highest
             if highest > guaranteed + scoring.error:  # otherwise the worst completion, whose optimum is more, makes no difference
                 upper = min(highest, float(model.initial @ worst().start) + scoring.error)
@@ -468,7 +461,7 @@ class Atlas:
         """
         scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
         if isinstance(policy, Plan):  # of this atlas, its states and actions are known to be those of this one
-            policy = policy.choice if policy.atlas is self else policy.policy
+            policy = policy.choice if policy.atlas is self else policy.on_outcomes
         return Interval(*self._evaluate(policy, scoring), self.certificate.delta, self._assumptions(scoring))
 
     def _evaluate(self, policy: ArrayLike | Choice, scoring: Scoring) -> Bounds:
@@ -664,18 +657,26 @@ class Atlas:
         return self.counts.model()
 
     @cached_property
+    def _ordered(self) -> Counts:
+        """The counts from which balls are computed, so that plans are the same, to the bit, after saving and loading."""
+        return self.counts.in_order()
+
+    @cached_property
     def _radii(self) -> dict[tuple[float, bool], np.ndarray]:
         """KL radii that were computed already, by delta and by whether the event covers the last step."""
         return {}
 
+    def radii(self, delta: float, last_step: bool) -> np.ndarray:
+        """The KL radii of all rows for a delta, and whether the event covers the laws of the last step; computed once."""
+        if (delta, last_step) not in self._radii:
+            self._radii[delta, last_step] = self.certificate.bound.kl_radii(self._ordered, delta, last_step)
+        return self._radii[delta, last_step]
+
     def _robust(self, scoring: Scoring, which: int) -> Robust:
         """Robust planning for the lower (`LEAST`) or upper (`MOST`) bound of a reward, over the balls for its delta."""
         reward, bound = scoring.pays[:3][which], self.certificate.bound
-        key = scoring.delta, isinstance(reward, ArrivalReward)
-        if key not in self._radii:
-            self._radii[key] = bound.kl_radii(self.counts, *key)
-        most = bound.most_successors(self.counts.setting)
-        return Robust(self.counts, self._radii[key], most, reward, scoring.pays.base[which], scoring.ends)
+        radii, most = self.radii(scoring.delta, isinstance(reward, ArrivalReward)), bound.most_successors(self.counts.setting)
+        return Robust(self._ordered, radii, most, reward, scoring.pays.base[which], scoring.ends)
 
     def _induct(
         self,
@@ -862,24 +863,30 @@ def extended_to_terminations(counts: Counts, policy: Any, reward: np.ndarray | A
     """Extends a policy for states, (H, S) or a `Choice`, to all outcomes of a setting with `terminal="outcome"`.
 
     After an episode has terminated no action is taken, but a reward may depend on the action. With `best=False` the policy keeps
-    naming the action of the state in which the episode terminated; with `best=True` it names the action that pays best, which is
-    never less.
+    naming the action of the state in which the episode terminated; with `best=True` it names, in each step and state, the action
+    that pays best, which is never less. A `Choice` that names actions there already keeps them.
     """
     setting = counts.setting
     S, N, A, H = setting.n_states, setting.n_outcomes, setting.n_actions, setting.horizon
-    if N == S:
+    if N == S or (isinstance(policy, kernels.planning.Choice) and policy.ended.shape[1]):
         return policy
-    ended = np.zeros((0, N - S), np.int64)
-    if best and isinstance(reward, ArrivalReward):
-        pairs, stay = np.arange(S * A, N * A), np.repeat(np.arange(S, N), A)
-        ended = np.stack([reward.at(h, pairs, stay).reshape(S, A).argmax(axis=1) for h in range(reward.shape[0])])
-    elif best and isinstance(reward, np.ndarray):
-        pay = core(reward)
-        ended = np.broadcast_to(pay[:, -min(S, pay.shape[1]) :].argmax(axis=2), (len(pay), N - S)).copy()
+    paid = best_at_ends(reward, S, N, A) if best else None
     if isinstance(policy, np.ndarray):
-        after = np.broadcast_to(ended, (H, N - S)) if best else policy
-        return np.concatenate([policy, after], axis=1)
-    return policy._replace(ended=ended)
+        return np.concatenate([policy, policy if paid is None else np.broadcast_to(paid, (H, N - S))], axis=1)
+    return policy._replace(ended=np.zeros((0, N - S), np.int64) if paid is None else paid)
+
+
+def best_at_ends(reward: np.ndarray | ArrivalReward, S: int, N: int, A: int) -> np.ndarray | None:
+    """The action that pays best in each of the last outcomes, which stay where they are, (steps, S); None if none pays more."""
+    if isinstance(reward, ArrivalReward):
+        pairs, stay = np.arange(S * A, N * A), np.repeat(np.arange(S, N), A)
+        paid = np.stack([reward.at(h, pairs, stay).reshape(S, A) for h in range(reward.shape[0])])
+    else:
+        pay = core(reward)
+        paid = pay[:, -min(S, pay.shape[1]) :]
+    if (paid == paid[..., :1]).all():
+        return None
+    return np.broadcast_to(paid.argmax(axis=2), (len(paid), N - S)).copy()
 
 
 def shared_runs(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

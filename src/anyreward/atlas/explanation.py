@@ -20,6 +20,7 @@ import numpy as np
 
 from .. import kernels
 from ..certificates.law_radii import law_radii
+from ..planning import as_array
 from ..rewards.forms import ArrivalReward
 from ..words import up
 from .plan import Plan
@@ -140,7 +141,7 @@ def explain(atlas: Atlas, plan: Plan) -> Explanation:
     robust = kernels.robust
     V_up, Q_up, *_ = most.sweep(robust.UPPER, V=H + 1, Q=H)
     optimistic = Q_up.argmax(axis=2)
-    policy = np.concatenate([plan.policy, plan.policy], axis=1)[:, :N]  # after an episode has terminated nothing is chosen
+    policy = as_array(plan._extended, N, A)
     V_lo, Q_lo, *_ = least.sweep(robust.LOWER, policy, V=H + 1, Q=H)
     pay = average if not isinstance(average, ArrivalReward) else model.dense_pay(average, H)
     absorbing = np.isin(np.arange(N), counts.stays())

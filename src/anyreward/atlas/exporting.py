@@ -118,10 +118,7 @@ class Rows:
         self.most = certificate.bound.most_successors(counts.setting)
         self.radii = np.zeros(0)
         if not empirical:
-            key = certificate.transition_delta, True  # the last step too, with which one may arrive
-            if key not in atlas._radii:
-                atlas._radii[key] = certificate.bound.kl_radii(counts, *key)
-            radii = atlas._radii[key]
+            radii = atlas.radii(certificate.transition_delta, True)  # the last step too, with which one may arrive
             self.radii = radii if radii.ndim == 1 else radii.sum(axis=1) * (1 + 1e-14)  # KL adds up over the draws of a structure
         self.marks = counts.table.known.reshape(-1, counts.setting.n_actions)
 

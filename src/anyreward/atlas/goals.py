@@ -156,11 +156,9 @@ class Product:
         self.final = np.isin(np.arange(automaton.size), list(automaton.accepting)).astype(float)
         self.discount = setting.discount if automaton.pays is not None else 1.0
         certificate = atlas.certificate
-        key = certificate.transition_delta, True  # arriving with the last step counts: its laws matter
-        if key not in atlas._radii:
-            atlas._radii[key] = certificate.bound.kl_radii(atlas.counts, *key)
+        radii = atlas.radii(certificate.transition_delta, True)  # arriving with the last step counts: its laws matter
         most = certificate.bound.most_successors(setting)
-        self.robust = Robust(atlas.counts, atlas._radii[key], most, np.zeros((1, N, setting.n_actions)))
+        self.robust = Robust(atlas._ordered, radii, most, np.zeros((1, N, setting.n_actions)))
         self.unsure = np.array([s < S and atlas.counts.is_unsure(s) for s in range(N)])
         self.illegal = atlas.counts.illegal if len(atlas.counts.illegal) else np.zeros((S, setting.n_actions), bool)
         self.illegal = np.pad(self.illegal, ((0, N - S), (0, 0)))

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from .. import kernels
-from ..certificates.certificate import fingerprint
 from ..planning import Values, as_array, as_policy, each_action
 from ..playing.lanes import legal_action
 from ..playing.rollouts import rollouts
 from ..rewards.combining import range_of
-from ..rewards.forms import ArrivalReward
 from ..setting import whole_number
-from ..words import assumed, confidence_level, interval, up
+from ..words import assumed, confidence_level, interval
 from .scoring import LEAST, MOST, Scoring, earnings, scoring_of
 
 if TYPE_CHECKING:
@@ -130,6 +128,21 @@ class Plan:
         setting = self.atlas.counts.setting
         return as_array(self.choice, setting.n_outcomes, setting.n_actions)[:, : setting.n_states]
 
+    @property
+    def after_end(self) -> np.ndarray | None:
+        """What the plan names where an episode has terminated, for each step and state, (H, S); None if it makes no difference.
+
+        Nothing is played then. With `terminal="outcome"`, a reward that depends on the action is paid for the one that is named.
+        """
+        return self.on_outcomes[:, self.atlas.counts.setting.n_states :] if len(self.choice.ended) else None
+
+    @property
+    def on_outcomes(self) -> np.ndarray:
+        """The policy with what it names after an end, as `Atlas.evaluate` takes it: (H, 2 S), or (H, S) without `after_end`."""
+        setting = self.atlas.counts.setting
+        whole = as_array(self._extended, setting.n_outcomes, setting.n_actions)
+        return whole if len(self.choice.ended) else whole[:, : setting.n_states]
+
     def playing(self, policy: np.ndarray) -> Plan:
         """This plan with another policy, (H, S), to be played; its bounds are not those of that policy.
 
@@ -192,24 +205,6 @@ class Plan:
     def _values(self) -> Values:
         """The values of the policy in the empirical model, for all outcomes."""
         return self.atlas._induct(self.scoring, self._extended)
-
-    @property
-    def caveat(self) -> str | None:
-        """A sentence if the plan is not as good as the certificate promises, because of what its reward pays after an end."""
-        certificate, reward, S = self.atlas.certificate, self.scoring.pays.average, self.atlas.counts.setting.n_states
-        promised = 2 * self.scoring.error if certificate.promised is None else certificate.promised
-        if self.regret_bound <= promised + self.scoring.slack or isinstance(reward, ArrivalReward):
-            return None
-        ends, prints = reward[:, S:], (certificate.reward, *(of for _, of in certificate.rewards))
-        if (ends == ends[..., :1]).all() or not (certificate.every_reward or fingerprint(reward) in prints):
-            return None
-        return (
-            f"this plan is certain to be within {up(self.regret_bound)} of the optimum only, not within {up(promised)}: its "
-            "reward depends on the action, and after an episode has ended it is paid for the action that the plan names in that "
-            "state. "
-            f"To say what is paid after an end, give an array of all {2 * S} outcomes and {reward.shape[2]} actions, "
-            f"({2 * S}, {reward.shape[2]})."
-        )
 
     @cached_property
     def indifferent(self) -> np.ndarray:
@@ -366,9 +361,8 @@ class Plan:
         """Whether both are the same policy."""
         setting = self.atlas.counts.setting
         sizes = setting.horizon, setting.n_outcomes, setting.n_actions
-        S = setting.n_states
-        each = (each_action(plan.choice, *sizes) for plan in (self, other))
-        return setting == other.atlas.counts.setting and all(np.array_equal(a[:S], b[:S]) for a, b in zip(*each, strict=True))
+        each = (each_action(plan._extended, *sizes) for plan in (self, other))
+        return setting == other.atlas.counts.setting and all(np.array_equal(a, b) for a, b in zip(*each, strict=True))
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the certified interval within what is possible, and what the plan does.

@@ -144,7 +144,7 @@ def trade_off(atlas: Atlas, first: Reward, second: Reward, points: int) -> Trade
         plans.append(plan)
         uppers.append(plan.upper + 1e-12 * (1 + abs(plan.upper)))
         for found, scoring in zip(values, scorings, strict=True):
-            found.append(Interval(*atlas._evaluate(plan.policy, scoring), atlas.certificate.delta, said))
+            found.append(Interval(*atlas._evaluate(plan.choice, scoring), atlas.certificate.delta, said))
     names = [r if isinstance(r, str) else word for r, word in ((first, "the first reward"), (second, "the second reward"))]
     return TradeOff(
         (names[0], names[1]), shares, tuple(plans), tuple(values[0]), tuple(values[1]), np.array(uppers), (scales[0], scales[1]),

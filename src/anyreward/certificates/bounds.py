@@ -185,7 +185,7 @@ class TightBound:
         weight, w_start = weights(setting)
         most = w_start if setting.estimates_start else float(weight[0])
         alone = setting.estimates_start or len(setting.starts[0]) == 1
-        if alone and not setting.stationary and self.is_above(counts, delta, most, setting.horizon):
+        if alone and not setting.stationary and setting.structure is None and self.is_above(counts, delta, most, setting.horizon):
             self.check(counts)
             return rounded_up(most + error_of_first_reward(counts), counts)
         return self.details(counts, delta).value
@@ -204,9 +204,11 @@ class TightBound:
         It takes a few backward passes and no radii. False says nothing. It decides when the bound is worth computing and nothing
         else (`docs/theory.md`, 23.1).
         """
-        setting, table = counts.setting, counts.table
-        if type(self) is not TightBound or setting.structure is not None or not self.trajectory or not 0 < goal < np.inf:
+        setting, table, laws = counts.setting, counts.table, counts.setting.structure
+        if type(self) is not TightBound or not self.trajectory or not 0 < goal < np.inf:
             return False  # others may have radii of their own
+        if laws is not None and not laws.apart:
+            return False  # a law is seen elsewhere, too
         on_radii, (w, w_start) = self.radii_delta(setting, delta), weights(setting)
         return bool(
             kernels.trajectory.is_above(
@@ -222,7 +224,7 @@ class TightBound:
                 setting.planes,
                 log(max(1, relevant_laws(setting)) / on_radii),
                 on_radii < delta,
-                self.kind == kernels.radii.SIZE,
+                self.kind == kernels.radii.SIZE or laws is not None,
             )
         )
 
@@ -317,11 +319,11 @@ def trajectory_error(
     """
     setting = counts.setting
     w, w_start = weights(setting)
+    each = (radii.reshape(-1), tv.reshape(-1)) if radii.shape[1:] == (1,) else (radii, tv)  # one draw is a row of its own
     value, multipliers, u = kernels.trajectory.search(
         counts.model_table,
         setting.n_actions,
-        radii,
-        tv,
+        *each,
         w,
         w_start,
         setting.discount ** np.arange(setting.horizon),

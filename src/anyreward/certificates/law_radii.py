@@ -28,18 +28,7 @@ FEW = 4  # outcomes up to which all of them are taken to be likely
 def shared_laws(setting: Setting, last_step: bool = False) -> int:
     """M, the number of laws among which delta is shared: those that values from the start can depend on, and an estimated
     start."""
-    laws = setting.structure
-    assert laws is not None
-    steps = setting.horizon if setting.arrival_rewards or last_step else setting.horizon - 1
-    if steps == 0:
-        return int(setting.estimates_start)
-    drawn = laws.law_of.reshape(laws.steps, laws.n_states, -1)
-    if laws.step_dependent and not setting.estimates_start:
-        drawn = [drawn[0, setting.starts[0]].reshape(-1), drawn[1:steps].reshape(-1)]  # type: ignore[assignment]
-        keys = np.unique(np.concatenate(drawn))
-    else:
-        keys = np.unique(drawn[: steps if laws.step_dependent else 1])
-    return int(laws.estimated[keys[keys >= 0]].sum()) + setting.estimates_start
+    return setting.shared_laws[last_step]
 
 
 def law_radii(counts: Counts, log_laws: float, exact_tv: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -48,22 +37,23 @@ def law_radii(counts: Counts, log_laws: float, exact_tv: bool = True) -> tuple[n
     `log_laws` is log(M / delta).
     """
     shared = counts.shared
-    radii, tv, offset = np.zeros(len(shared.n)), np.zeros(len(shared.n)), shared.tables.offset
-    for g in np.flatnonzero((shared.n > 0) & shared.laws.estimated):
-        seen = shared.seen[offset[g] : offset[g + 1]]
-        radii[g] = c = law_radius(seen, log_laws)
-        tv[g] = law_tv(seen, c) if exact_tv else min(1.0, np.sqrt(0.5 * c))
+    return _radii(shared.seen, shared.tables.offset, shared.laws.estimated, log_laws, exact_tv)
+
+
+def _radii(
+    seen: np.ndarray, offset: np.ndarray, estimated: np.ndarray, log_laws: float, exact_tv: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The compiled loop over laws."""
+    radii, tv = np.zeros((2, len(estimated)))
+    some, sums = np.empty(int(np.diff(offset).max(initial=0))), np.zeros(1 << kernels.radii.ENUMERATED)
+    kernels.radii.radii_of_laws(seen, offset, estimated, FEW, float(log_laws), exact_tv, some, sums, radii, tv)
     return radii, tv
 
 
 def law_radius(seen: np.ndarray, log_laws: float) -> float:
     """The KL radius of a law from counts (K,) of all its outcomes; `log_laws` is log(M / delta)."""
-    K, n, some = len(seen), float(seen.sum()), np.ascontiguousarray(seen[seen > 0], dtype=float)
-    psi = kernels.radii.psi_size(some, 0, len(some), n, K)
-    if K > FEW:
-        psi = kernels.radii.psi_mixed(psi, kernels.radii.psi_support(some, 0, len(some), n, K))
-    # If this is negative, no distribution satisfies the bound: the event has failed, and the law counts as unknown.
-    return float((log_laws + psi) / n * (1.0 + 1e-14)) if log_laws + psi >= 0.0 else kernels.radii.NOTHING_KNOWN
+    seen = np.ascontiguousarray(seen, dtype=float)
+    return float(_radii(seen, np.array([0, len(seen)]), np.ones(1, bool), log_laws, False)[0][0])
 
 
 def law_tv(seen: np.ndarray, c: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from copy import copy
 from dataclasses import replace
 from inspect import signature
 from math import ceil, fsum, log
@@ -753,6 +754,21 @@ class Counts(Declarations):
         twin.numbering, twin.paid, twin.taken, twin.source = self.numbering, self.paid, self.taken, self.source
         twin.drawn, twin.selected = self.drawn, self.selected
         twin._shared, twin._model, twin._remembered = None, None, (None, None)
+        return twin
+
+    def in_order(self) -> Counts:
+        """These counts with the successors of each pair in order: what is computed then does not depend on which came first.
+
+        It is for reading: everything else is shared with these.
+        """
+        twin, table = copy(self), self.table
+        twin.table = table._replace(
+            target=table.target.copy(), seen=table.seen.copy(), booked=table.booked.copy(), evidence=table.evidence.copy()
+        )
+        kernels.table.put_in_order(twin.table, self.setting.n_actions)
+        twin._remembered = None, None
+        if self.setting.estimates_start:  # the first row of the tables that are kept
+            twin._shared = twin._model = None
         return twin
 
     def __add__(self, other: Counts) -> Counts:

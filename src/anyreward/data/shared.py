@@ -78,8 +78,8 @@ class Shared:
 
     @cached_property
     def log_evidence(self) -> float:
-        """The logarithm of the e-value against the structure (`data.alarm`)."""
-        return log_evidence_against(self)
+        """The logarithm of the e-value against the structure (`data.alarm`); -inf if it claims nothing that could be tested."""
+        return -np.inf if self.laws.apart else log_evidence_against(self)
 
     @property
     def refuted(self) -> bool:
@@ -145,37 +145,30 @@ class Shared:
         a law of which there are no data has n = 0, and its edges have the weights of the empirical model all the same. If the
         structure is refuted, no pair has any edges.
         """
-        setting, own, laws, t = self.counts.setting, self.counts.table, self.laws, self.tables
-        S, A, E = laws.n_states, laws.n_actions, len(t.edge_target)
-        layers = setting.layers
-        N = layers * S + 1
+        own, plan = self.counts.table, self.laws.layout
         starts = slice(int(own.first[0]), int(own.first[0]) + int(own.size[0]))
-        pair, rows = np.arange(len(laws.law_of)), np.zeros((3, N * A), np.int64)  # n, first and size of each row
-        rows[1, A + pair], rows[2, A + pair] = t.edge_first[:-1], np.diff(t.edge_first)
-        rows[0, A + pair] = self.known_pairs
+        A, E = self.laws.n_actions, len(plan.target)
+        pairs = slice(A, A + len(self.known_pairs))
+        n, first, size = np.zeros(len(plan.first), np.int64), plan.first.copy(), plan.size.copy()
+        n[pairs] = self.known_pairs
         if self.refuted:
-            rows[0], rows[2] = 0, 0
-        rows[:, 0] = own.n[0], E, own.size[0]
-        ahead = np.minimum(np.repeat(pair // (S * A), np.diff(t.edge_first)) + 1, layers - 1)
-        first_states = own.state[own.target[starts]].astype(np.int64)
-        following = np.zeros(N, np.uint32)
-        following[1:] = np.arange(2, N + 1)
-        following[S::S] = 0  # the last state of each layer
-        zeros = np.zeros(E + len(first_states))
+            n[:], size[:] = 0, 0
+        n[0], first[0], size[0] = own.n[0], E, own.size[0]
+        zeros = np.zeros(E + int(own.size[0]))
         return own._replace(
-            node_of=np.arange(1, N, dtype=np.uint32).reshape(layers, S),
-            state=np.append(0, np.tile(np.arange(S), layers)).astype(np.uint32),
-            following=following,
-            head=(1 + S * np.arange(layers)).astype(np.uint32),
-            n=rows[0].copy(),
-            first=rows[1].astype(np.uint32),
-            size=rows[2].astype(np.uint32),
-            room=rows[2].astype(np.uint32),
-            target=np.append(1 + ahead * S + t.edge_target, 1 + first_states).astype(np.uint32),
+            node_of=plan.node_of,
+            state=plan.state,
+            following=plan.following,
+            head=plan.head,
+            n=n,
+            first=first,
+            size=size,
+            room=size,
+            target=np.append(plan.target, 1 + own.state[own.target[starts]]),
             seen=np.append(self.edge_probabilities(self.estimated_outcomes), own.seen[starts]),
             booked=zeros,
-            evidence=zeros.copy(),
-            used=np.array([N, len(zeros), own.used[2], own.used[3]], np.int64),
+            evidence=zeros,
+            used=np.array([len(plan.state), len(zeros), own.used[2], own.used[3]], np.int64),
         )
 
 

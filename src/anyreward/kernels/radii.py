@@ -268,3 +268,28 @@ def all_radii(table, A, S, kind, K, log_laws, scored, exact_tv, sums, mixtures, 
             radius[row] = c
             tv[row] = min(1.0, tv_radius(seen, begin, width, n, c, unseen, sums) if exact_tv else sqrt(0.5 * c))
             done[row] = count[row] if final else 0
+
+
+@loop
+def radii_of_laws(seen, offset, estimated, few, log_laws, exact_tv, some, sums, radius, tv):
+    """Writes the KL radius and the total variation radius of every law: 0 where nothing is estimated, or nothing was seen.
+
+    The outcomes of law g are offset[g], ..., offset[g+1] - 1. With more than `few` of them, many may never happen
+    (`certificates.law_radii`). `some` is scratch space for the outcomes of a law, and `sums` as in `tv_radius`.
+    """
+    for g in range(len(estimated)):
+        K, size, n = offset[g + 1] - offset[g], 0, 0.0
+        for x in range(offset[g], offset[g + 1]):
+            if seen[x] > 0.0:
+                some[size] = seen[x]
+                size += 1
+                n += seen[x]
+        radius[g] = tv[g] = 0.0
+        if estimated[g] and n > 0.0:
+            psi = psi_size(some, 0, size, n, K)
+            if few < K:
+                psi = psi_mixed(psi, psi_support(some, 0, size, n, K))
+            # If this is negative, no distribution satisfies the bound: the event has failed, and the law counts as unknown.
+            c = (log_laws + psi) / n * (1.0 + 1e-14) if log_laws + psi >= 0.0 else NOTHING_KNOWN
+            radius[g] = c
+            tv[g] = min(1.0, tv_radius(some, 0, size, n, c, size < K, sums) if exact_tv else sqrt(0.5 * c))

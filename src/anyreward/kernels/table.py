@@ -290,6 +290,21 @@ def transitions_of(table, A, nodes):
     return first, target, p
 
 
+@loop
+def put_in_order(table, A):
+    """Puts the edges of each row into the order of their successors, by insertion."""
+    target, seen, booked, evidence = table.target, table.seen, table.booked, table.evidence
+    for row in range(np.int64(table.used[NODES]) * A):
+        first = np.int64(table.first[row])
+        for e in range(first + 1, first + np.int64(table.size[row])):
+            to, many, scored, score = target[e], seen[e], booked[e], evidence[e]
+            at, s = e, table.state[to]
+            while at > first and table.state[target[at - 1]] > s:
+                target[at], seen[at], booked[at], evidence[at] = target[at - 1], seen[at - 1], booked[at - 1], evidence[at - 1]
+                at -= 1
+            target[at], seen[at], booked[at], evidence[at] = to, many, scored, score
+
+
 @inlined
 def log_ratio(part, whole, more, most):
     """log((part + more) / (whole + most)), to full precision even if the ratio is close to 1."""

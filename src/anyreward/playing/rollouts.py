@@ -74,6 +74,8 @@ def rollouts(
         Arguments of `Gymnasium`.
     """
     choice = kernels.planning.as_choice(policy) if isinstance(policy, np.ndarray) else policy
+    if not choice.ended.shape[1]:  # after an end it names the action of the state
+        choice = choice._replace(ended=np.zeros((0, setting.n_outcomes - setting.n_states), np.int64))
     seed = whole_number(seed, "seed")
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
@@ -108,7 +110,7 @@ def _simulated(setting: Setting, choice: Choice, mdp: TabularMDP, seed: int) -> 
 def _played(setting: Setting, numbering: Numbering, choice: Choice, lanes: Single | Vector, seed: int) -> Iterator[Rollouts]:
     """Episodes of a Gymnasium environment, one in each lane at a time."""
     check_spaces(lanes.spaces, numbering, lanes.name)
-    H, S, A, B, t = setting.horizon, setting.n_states, setting.n_actions, lanes.size, 0
+    H, S, N, A, B, t = setting.horizon, setting.n_states, setting.n_outcomes, setting.n_actions, lanes.size, 0
     numbers = numbering.copy()  # new observations may appear, which are nobody else's business
     while True:
         states, actions, paid = np.zeros((B, H + 1), np.int64), np.zeros((B, H), np.int64), np.zeros((B, H))
@@ -121,13 +123,13 @@ def _played(setting: Setting, numbering: Numbering, choice: Choice, lanes: Singl
             if not any(going):
                 states[:, h + 1 :] = states[:, h : h + 1]
                 for later in range(h, H):
-                    actions[:, later] = [kernels.planning.action_of(choice, later, int(s) % S, S, A) for s in states[:, h]]
+                    actions[:, later] = [kernels.planning.action_of(choice, later, int(s), N, A) for s in states[:, h]]
                 break
             taken = []
             for i in range(B):  # environments that have ended may play on by themselves: what they do is not looked at
-                s = int(states[i, h]) % S
-                named = kernels.planning.action_of(choice, h, s, S, A)
-                taken.append(legal_action(named, infos[i].get("action_mask"), numbers, s))
+                s = int(states[i, h])
+                named = kernels.planning.action_of(choice, h, s, N, A)
+                taken.append(legal_action(named, infos[i].get("action_mask"), numbers, s % S))
                 actions[i, h] = taken[i] if going[i] else named
             steps = lanes.step([numbers.action(int(a)) for a in taken], going)
             infos = [info for *_, info in steps]

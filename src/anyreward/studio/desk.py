@@ -129,8 +129,7 @@ class Desk:
             want = self.wanted(asked, key)
             plan = atlas.plan(want.reward, cautious=cautious, **want.arguments)
             self.worked += 1
-            said = [*want.notes, *([] if plan.caveat is None else [(None, plan.caveat)])]
-            made = self._plans[about] = plan, [{"term": i, "text": worded(text)} for i, text in said]
+            made = self._plans[about] = plan, [{"term": i, "text": worded(text)} for i, text in want.notes]
             while len(self._plans) > KEPT:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(about)
@@ -185,7 +184,7 @@ class Desk:
         atlas, plans = self.atlas(asked), [self.planned(asked, key) for key in ("reward", "other")]
         crossed = []
         for mine, theirs in (plans, plans[::-1]):
-            found = atlas._evaluate(mine.policy, theirs.scoring)
+            found = atlas._evaluate(mine.choice, theirs.scoring)
             crossed.append({**found._asdict(), "lower_text": down(found.lower), "upper_text": up(found.upper)})
         either = np.maximum(*(plan.reach for plan in plans))
         differ = plans[0].policy != plans[1].policy
