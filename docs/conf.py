@@ -3,8 +3,10 @@
 What the build makes of the code itself, the reference of the command line, is written to `docs/_made/`.
 """
 
+import inspect
 import os
 import re
+import textwrap
 from pathlib import Path
 
 import click
@@ -87,6 +89,30 @@ def command_reference() -> str:
     return "\n".join(sections)
 
 
+def plain(text: str) -> str:
+    """Words of a docstring as Markdown: what is in backticks is code, theorems are links, everything else is literal."""
+    parts = re.split(r"(`[^`]*`)", text)
+    text = "".join(part if i % 2 else re.sub(r"([\\*_\[\]<>~|])", r"\\\1", part) for i, part in enumerate(parts))
+    return NAMED.sub(
+        lambda named: re.sub(NUMBER, lambda found: f"[{found[0]}](../theory.md#{THEOREMS[found[0]]})", named[0]), text
+    )
+
+
+def formulas() -> str:
+    """A section for each algorithm: what its file says first, with the formulas."""
+    sections = []
+    for name, kind in sorted(anyreward.ALGORITHMS.items()):
+        text = inspect.getdoc(inspect.getmodule(kind)) or ""
+        written = []
+        for paragraph in text.split("\n\n"):
+            lines = paragraph.splitlines()
+            formula = all(line.startswith("    ") for line in lines) or any(re.search(r"\S {3,}\S", line) for line in lines)
+            written.append(f"```text\n{textwrap.dedent(paragraph)}\n```" if formula else plain(paragraph))
+        facts = f"*{kind.goal[0].upper()}{kind.goal[1:]}.* Own guarantee: {plain(kind.guarantee)}."
+        sections.append(f"## {name}\n\n{facts}\n\n" + "\n\n".join(written) + "\n")
+    return "\n".join(sections)
+
+
 ROOT_PAGES = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md", "security": "SECURITY.md"}
 
 
@@ -116,18 +142,19 @@ def show_signature(app, what, name, obj, options, signature, annotation):
     return short, annotation
 
 
+NUMBER = r"\d+(?:\.\d+|[a-z])?"
 THEOREMS = {  # the anchor of each theorem and section of theory.md
     found[1]: re.sub(r"[^\w\- ]", "", found[0].lstrip("# ").lower()).replace(" ", "-")
     for found in re.finditer(r"^##+ (?:(?:Lemma|Theorem) )?(\d+(?:\.\d+|[a-z])?)\b.*$", (HERE / "theory.md").read_text(), re.M)
 }
-NAMED = re.compile(r"(?<=`docs/theory\.md`,)\s+\d+(?:\.\d+|[a-z])?(?:(?:,|,?\s+and)\s+\d+(?:\.\d+|[a-z])?)*")
+NAMED = re.compile(rf"(?<=`docs/theory\.md`,)\s+{NUMBER}(?:(?:,|,?\s+and)\s+{NUMBER})*")
 
 
 def link_theorems(app, what, name, obj, options, lines) -> None:
     """What a docstring calls `docs/theory.md`, 13.3 is a link to that theorem. All pages of the reference are in one folder."""
 
     def links(named: re.Match) -> str:
-        return re.sub(r"\d+(?:\.\d+|[a-z])?", lambda found: f"`{found[0]} <../theory.html#{THEOREMS[found[0]]}>`__", named[0])
+        return re.sub(NUMBER, lambda found: f"`{found[0]} <../theory.html#{THEOREMS[found[0]]}>`__", named[0])
 
     lines[:] = NAMED.sub(links, "\n".join(lines)).split("\n")
 
@@ -157,9 +184,10 @@ def show_code(app, what, name, obj, options, lines) -> None:
 def write_what_is_made() -> None:
     made = HERE / "_made"
     made.mkdir(exist_ok=True)
-    path, text = made / "command-line.md", command_reference()
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    for name, text in {"command-line": command_reference(), "formulas": formulas()}.items():
+        path = made / f"{name}.md"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
 
 
 def setup(app) -> None:

@@ -1,7 +1,15 @@
 """The tables of docs/ are those that benchmarks printed, which are kept in docs/evidence/. (The README's: test_readme.py.)"""
 
+import random
 import re
+from math import ceil, floor
 
+import pandas
+import pytest
+
+import anyreward as ar
+
+from .test_docs import DOCS, cells
 from .test_readme import EVIDENCE, ROOT, rows
 
 ALGORITHMS, WORKERS = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("algorithms", "workers"))
@@ -159,3 +167,101 @@ def test_what_assumptions_about_ends_and_rewards_are_worth():
     assert {line[6] for lines in found.values() for line in lines} == {"0.1991"}
     assert "The optimum is 0.1991 and every plan\nis worth 0.195 or more" in page
     assert min(values) >= 0.195
+
+
+def test_how_much_a_log_proves(tmp_path):
+    """The log is that of the tutorial, with fewer tickets."""
+    page = (DOCS / "off-policy.md").read_text()
+    program = {}
+    exec(cells(DOCS / "tutorials" / "logs.md")[0].split("folder = ")[0], program)
+    columns = {"episode": "ticket", "step": "step", "state": "status", "action": "action", "next": "then", "reward": "score"}
+    models = []
+    for tickets, least, most in table(page, "| tickets | better by at least |"):
+        program["TICKETS"] = int(tickets.replace(",", ""))
+        program["write_log"](tmp_path / "log.csv", random.Random(1))
+        counts = ar.Counts.from_dataframe(
+            pandas.read_csv(tmp_path / "log.csv"), horizon=6, terminated="closed", terminal="end", initial_state="new",
+            stationary=True, **columns,
+        )  # fmt: skip
+        atlas = ar.Atlas(counts, ar.certify(counts, delta=0.05))
+        plan = atlas.plan("own", reward_range=(-0.6, 1.0), rewards="deterministic", stationary_rewards=True)
+        better = atlas.improvement(plan)
+        assert float(least.replace("−", "-")) == floor(100 * better.lower) / 100
+        assert float(most) == ceil(100 * better.upper) / 100
+        models.append(better.value)
+    assert "by 0.33 to 0.35 in the model of each log" in " ".join(page.split())
+    assert 0.325 <= min(models) <= max(models) <= 0.355
+
+
+def test_laws_that_are_shared():
+    found, page = printed("laws"), (DOCS / "structure.md").read_text()
+    body, name = [], ""
+    for row in table(page, "| | laws | ε/H | tight | calibrated |"):
+        name = row[0] or name
+        body.append([name, *row[2:]])
+    assert body == found["Fixed amounts of draws"]
+    body = []
+    for row in table(page, "| machines | joint states | episodes |"):
+        name = row[0] or name
+        body.append([name, *row[2:]])
+    assert body == found["ε/H of many machines"]
+    fewer = [float(row[-1]) for row in found["Fixed amounts of draws"]]
+    assert "says the same with a half to a quarter of the episodes" in page
+    assert 1.8 <= min(fewer) <= max(fewer) <= 4.2
+
+
+def test_few_bad_episodes():
+    text = EVIDENCE["mistakes"]
+    lines = text[text.index("regret                         bad") :].splitlines()[2:]
+    found = {cells[0]: cells[1:] for cells in (re.split(r"\s{2,}", line.strip()) for line in lines) if len(cells) == 3}
+    body = table(ALGORITHMS, "| algorithm | regret | bad episodes |")
+    named = set()
+    for name, *both in body[:-1]:
+        named.add(name.strip("`"))
+        for cell, said in zip(both, found[name.strip("`")], strict=True):
+            assert numbers(cell) == [float(x) for x in re.findall(r"[\d.]+(?:e\+\d+)?", said)]
+    rest = set(found) - named
+    assert {name.split(":")[0] for name in rest} == set(re.findall(r"`([\w-]+)`", body[-1][0]))
+    sums = [numbers(found[name][0])[0] for name in rest]
+    assert numbers(body[-1][1]) == [min(sums), max(sums)]
+    assert {found[name][1] for name in rest} == {"5e+03"}
+
+
+def test_what_is_proved_of_bad_episodes():
+    """F(ε) for ε = 2 on the double chain."""
+    chain = ar.envs.double_chain()
+    setting, said = chain.setting(20), " ".join(ALGORITHMS.split())
+    powers = {"¹¹": 1e11, "¹⁵": 1e15}
+    for name, options in {"r-max": {"target": 2.0}, "mbie-eb": {}, "mbie": {"target": 2.0}, "delayed-q": {"target": 2.0}}.items():
+        bound = ar.ALGORITHMS[name](setting, chain.reward, **options, **({"budget": 2_042_774} if name == "mbie-eb" else {}))
+        found = re.search(rf"([\d.]+)·10(¹¹|¹⁵) (?:episodes )?of `{name}`", said)
+        assert bound.mistake_bound(2.0) == pytest.approx(float(found[1]) * powers[found[2]], rel=0.05)
+
+
+def test_rewards_that_are_given():
+    measured = rows(EVIDENCE["given-rewards"])
+    second = next(i for i, row in enumerate(measured) if row[1] == "data")
+    assert table(ALGORITHMS, "| | ε | for the five |") == measured[2:second]
+    assert table(ALGORITHMS, "| | data | episodes |") == measured[second + 2 :]
+    chain, plant, taxi = ([numbers(cell)[0] if numbers(cell) else None for cell in row[2:]] for row in measured[2:second])
+    five, free, mixed, added, longest, every = range(6)
+    said = " ".join(ALGORITHMS.split())
+    assert "the hardest of them alone on the plant and on Taxi, 30% more on the chain" in said
+    assert [round(row[five] / row[longest], 1) for row in (chain, plant, taxi)] == [1.3, 1.0, 1.0]
+    assert "50 to 70% of five separate runs on the chain and the plant, a quarter on Taxi" in said
+    assert [round(100 * row[five] / row[added]) for row in (chain, plant, taxi)] == [51, 70, 25]
+    assert "takes 22 to 30% more on the chain and the plant" in said
+    assert [round(100 * (row[free] / row[five] - 1)) for row in (plant, chain)] == [22, 30]
+    assert "On Taxi it takes twenty times as many" in said
+    assert round(taxi[free] / taxi[five]) == 20
+    assert "takes thirteen to twenty-five times as many" in said
+    assert 13 <= min(row[every] / row[five] for row in (chain, plant, taxi)) <= 14
+    assert round(max(row[every] / row[five] for row in (chain, plant, taxi))) == 25
+    assert "All mixtures of the five cost 3% more" in said
+    assert round(100 * (chain[mixed] / chain[five] - 1)) == 3
+    thin = {row[1]: [numbers(cell)[0] for cell in row[3:]] for row in measured[second + 2 :] if row[:3:2] == ["plant", "3"]}
+    plain, cautious, more = zip(*thin.values(), strict=True)
+    ends = f"{min(cautious):.1f} to {max(cautious):.1f} where the plain plan loses {min(plain):.1f} to {max(plain):.1f}"
+    assert f"after 3 episodes it loses {ends}" in said
+    lost = thin["for the five"][1] - thin["for the five"][0]
+    assert f"guarantee {max(more):.2f} more and really earn {lost:.2f} less" in said

@@ -96,6 +96,15 @@ def test_an_example_prints_what_it_promises(printed, path):
     assert max(map(len, output.splitlines())) <= 130 or path.stem == "taxi"  # which prints all that it assumes in one line
 
 
+def test_what_the_documentation_says_of_many_machines(printed):
+    """The last table of docs/structure.md."""
+    page = (Path(__file__).parents[1] / "docs" / "structure.md").read_text()
+    output = printed(next(path for path in EXAMPLES if path.stem == "many_machines"))
+    for said, policy in (("service the most worn machine", "service the worst"), ("service none", "service none")):
+        row = re.search(rf"^\| {said} \| (\S+) to (\S+) \| (\S+) \|$", page, re.M)
+        assert row.groups() == search(rf"{policy}: certainly worth (N) to (N) of 20; played, it earns (N) ", output).groups()
+
+
 def test_what_the_log_of_the_help_desk_proves_is_true(printed):
     """By the chances that its simulator draws from, which the library does not know."""
     path = next(path for path in EXAMPLES if path.stem == "logs")

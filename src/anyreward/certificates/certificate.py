@@ -413,7 +413,7 @@ def certify(
     episodes because of what happened in them voids the certificate.
     """
     if not isinstance(counts, Counts):
-        raise ValueError(f"counts is {shown(counts)}: it has to be `Counts`, such as Counts.from_episodes makes.")
+        raise ValueError(f"counts is {shown(counts)}: it has to be the counts of transitions.")
     if structure is not None:
         counts = counts.with_structure(structure)
     if (
