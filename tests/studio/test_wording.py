@@ -19,16 +19,21 @@ ANSWERED = re.compile(
 ELSEWHERE = ("reward is a function",)  # what a page cannot send
 
 
-def test_every_sentence_that_the_page_can_show_is_in_its_words():
-    said = [(str(path.relative_to(PACKAGE)), text) for path, text in sentences()]
-    said = [text for path, text in said if ANSWERED.match(path)]
+@pytest.fixture(scope="module")
+def every():
+    """All sentences of the library, with the files that they are in."""
+    return [(str(path.relative_to(PACKAGE)), text) for path, text in sentences()]
+
+
+def test_every_sentence_that_the_page_can_show_is_in_its_words(every):
+    said = [text for path, text in every if ANSWERED.match(path)]
     assert len(said) > 100
     left = [text for text in said if PYTHON.search(QUOTED.sub("", worded(text))) and not text.startswith(ELSEWHERE)]
     assert left == []
 
 
-def test_the_list_has_nothing_that_is_not_said_any_more():
-    texts = [text for _, text in sentences()]
+def test_the_list_has_nothing_that_is_not_said_any_more(every):
+    texts = [text for _, text in every]
     source = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.name != "wording.py")
     assert [p for p, _ in INSTEAD if not any(re.search(p, text) for text in texts) and p not in source] == []
 
