@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import anyreward as ar
+import anyreward.theory
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE = {path.stem: path.read_text() for path in sorted((ROOT / "docs" / "evidence").glob("*.txt"))}
@@ -121,3 +122,40 @@ def test_the_speeds_are_those_of_the_benchmark():
     costs = [float(cells[-1]) for cells in rows(EVIDENCE["overhead"], "│")]
     assert "costs about 3 µs a step" in speed
     assert {round(cost) for cost in costs} == {3}
+
+
+def test_samplers_have_the_epsilon_that_the_benchmark_printed():
+    text = (ROOT / "docs" / "algorithms.md").read_text()
+    heads, _, *body = rows(text[text.index("## Samplers") : text.index("## Rewards that are given")])
+    found, problem = {}, ""
+    for line in EVIDENCE["samplers"].splitlines():
+        if line and not line.startswith((" ", "#")):
+            problem = line.split(",")[0]
+        elif line.startswith(" "):
+            sampler, mean, _, error, _, _, *verdict = line.split()
+            sign = {"better": " **+**", "worse": " −"}[verdict[0]] if verdict else ""
+            found[problem, f"`{sampler}`"] = f"{float(mean):.2f} ± {float(error):.2f}{sign}"
+    assert {problem for problem, _ in found} == set(heads[1:])
+    assert len(body) == len({sampler for _, sampler in found})
+    for sampler, *cells in body:
+        assert cells == [found.get((problem, sampler), "–") for problem in heads[1:]]
+    better = {problem for (problem, _), cell in found.items() if "+" in cell}
+    assert better == {"deep-sea"}, "the text says that nothing is better than the default elsewhere"
+
+
+def test_measured_numbers_of_episodes_beside_the_lower_bounds():
+    """The table is what the benchmark printed, and its bounds are the formulas."""
+    text, measured = (ROOT / "docs" / "algorithms.md").read_text(), rows(EVIDENCE["lower-bounds"])
+    assert rows(text[text.index("## A measured number of episodes") :])[: len(measured)] == measured
+    setting = ar.Setting(n_states=31, n_actions=2, horizon=20, initial_state=15)
+    assert f"{ar.theory.tau_bound(setting, 2.0, 0.1):.1e}" == "3.1e+12"
+    assert "3.1·10¹² episodes" in text
+    for problem, share, what, tau, free, single, stepwise, ratio in measured[2:]:
+        if problem.startswith("double chain"):
+            bounds = {"small epsilon": free, "small delta": single, "small delta, by step": stepwise}
+            for regime, cell in bounds.items():
+                kind = "reward-free" if what == "every reward" else "best policy"
+                value, _ = ar.theory.rate(kind, regime, "lower", 31, 2, 20, 20 * float(share), 0.1)
+                assert cell in ("–", f"{value:,.0f}")
+        most = max(float(cell.replace(",", "")) for cell in (free, single, stepwise) if cell != "–")
+        assert float(ratio) == pytest.approx(float(tau.replace(",", "")) / most, rel=0.1)
