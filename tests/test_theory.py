@@ -336,3 +336,17 @@ def test_a_plan_for_the_horizon_is_good_forever():
 def test_what_is_refused(call, names):
     with pytest.raises(ValueError, match=names):
         call()
+
+
+def test_the_horizon_of_a_goal():
+    """The chain, always right to state 30: tau = 37.344 from the far end, so H = 822 for epsilon = 0.1."""
+    P = ar.envs.double_chain().dense()[:30, 1]
+    steps = np.linalg.solve(np.eye(30) - P[:, :30], np.ones(30))
+    assert steps.max() == pytest.approx(37.344, abs=5e-4)
+    assert theory.horizon_for_goal(37.344, 0.1) == 822
+    for tau, epsilon in ((1.0, 0.5), (3.0, 20.0), (37.344, 0.1)):
+        H = theory.horizon_for_goal(tau, epsilon)
+        assert (1 - 1 / tau) ** H * tau <= epsilon / 4  # E[(T - H)+] of a geometric law
+    for bad in (0.5, np.inf):
+        with pytest.raises(ValueError, match=f"tau is {bad}"):
+            theory.horizon_for_goal(bad, 0.1)

@@ -12,7 +12,7 @@ Every bound on tau holds with probability at least 1 - delta.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, e, log, sqrt
+from math import ceil, e, inf, log, log2, sqrt
 
 import numpy as np
 
@@ -255,6 +255,21 @@ def horizon_for_discount(gamma: float, epsilon: float) -> int:
     if not 0.0 < real_number(gamma, "gamma") < 1.0:
         raise ValueError(f"gamma is {gamma}: it has to be strictly between 0 and 1.")
     return max(1, ceil(log(1 / (positive(epsilon, "epsilon") * (1 - gamma))) / (1 - gamma)))
+
+
+def horizon_for_goal(tau: float, epsilon: float) -> int:
+    """A horizon after which next to nothing is still to pay in a stochastic shortest path problem (`TabularMDP.with_goal`).
+
+        H = 2 tau ceil(log2(4 tau / epsilon)), rounded up
+
+    Let T be the number of steps to the goal under a policy with E[T] <= tau from every state, and n the largest whole number
+    below 2 tau. By Markov's inequality, P(T > n) <= tau / (n + 1) <= 1/2 from every state, so P(T > j n) <= 2^-j. Take j =
+    ceil(log2(4 tau / epsilon)). As H >= 2 tau j > j n, P(T >= H) <= epsilon / (4 tau), and E[(T - H)^+] <= tau P(T > H) <=
+    epsilon/4.
+    """
+    if not 1.0 <= real_number(tau, "tau") < inf:
+        raise ValueError(f"tau is {tau}: a number of steps to a goal is at least 1, and finite.")
+    return ceil(2 * tau * max(1, ceil(log2(4 * tau / positive(epsilon, "epsilon")))))
 
 
 def forever(policy: np.ndarray, n_actions: int, seed: int | np.random.Generator = 0) -> Callable[[int, int], int]:

@@ -133,3 +133,32 @@ def test_reading_the_bound_changes_nothing():
             assert read.error_bound == read.error_bound
         assert read.counts == left_alone.counts
         assert read.error_bound == left_alone.error_bound
+
+
+@pytest.mark.parametrize("replan", ["every", "path"])
+def test_a_charge_for_each_successor_is_k_over_n(replan):
+    """W = kappa k / n + p_hat max W, k being the number of successors that were seen; "visits" is the default."""
+    mdp, H = random_mdp(4, 2, seed=3), 4
+    setting = mdp.setting(H)
+    explorer = ar.RFTrajectory(setting, charge="successors", replan=replan, seed=1)
+    states, actions = mdp.rollout(np.zeros((H, 4), int), 30, seed=0)
+    explorer.tell(states, actions)
+    starts, n = dense_counts(states, actions, setting)
+    _, p_hat = empirical(starts, n, setting)
+    kappa = [sum(1 / math.sqrt(j) for j in range(h + 1, H)) for h in range(H)]
+    W = np.zeros((H + 1, 4, 2))
+    for h in reversed(range(H - 1)):
+        for s in range(4):
+            for a in range(2):
+                visits, k = n[h, s, a].sum(), (n[h, s, a] > 0).sum()
+                W[h, s, a] = kappa[h] * (k / visits if visits else 10) + sum(
+                    p_hat[h, s, a, x] * max(W[h + 1, x]) for x in range(4)
+                )
+    if replan == "every":
+        np.testing.assert_allclose(explorer.index, W[:H], rtol=1e-10)
+        assert np.abs(explorer.index - ar.RFTrajectory(setting, replan=replan).index).max() > 0.1
+    else:  # stale elsewhere, but what was visited last is up to date
+        s, a = states[-1, H - 2], actions[-1, H - 2]
+        assert explorer.index[H - 2, s, a] == pytest.approx(W[H - 2, s, a])
+    with pytest.raises(ValueError, match="charge is 'radius': it has to be 'visits' or 'successors'"):
+        ar.RFTrajectory(setting, charge="radius")

@@ -81,3 +81,14 @@ def test_the_command_draws_them(tmp_path):
     heads, *lines = (line.split(",") for line in (tmp_path / "t.csv").read_text().splitlines())
     assert heads[-2:] == ["regret", "bad_episodes"]
     assert [len(line) for line in lines] == [len(heads)] * 6
+
+
+def test_gaps_are_packed_in_runs():
+    from anyreward.experiments.mistakes import packed, runs_of, unpacked
+
+    for gaps in ([0.5, 0.5, 0.1, 0.5], [np.nan, np.nan, 0.0], [], [1.0]):
+        values, times = unpacked(packed(np.array(gaps)))
+        np.testing.assert_array_equal(np.repeat(values, times), gaps)
+        assert len(values) == len(runs_of(np.array(gaps))[0])
+    assert unpacked(packed(np.array([0.5, 0.5, 0.1, 0.5])))[1].tolist() == [2, 1, 1]
+    assert len(packed(np.zeros(100_000))) < 100

@@ -11,6 +11,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -399,3 +400,41 @@ def test_gymnasium_environments_are_explored_as_explore_does_it(tmp_path):
 def test_gymnasium_environments_are_validated_before_anything_runs(changes, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
         sweep.cells({**GYM, **changes})
+
+
+def test_the_gap_of_every_episode_is_kept_and_nothing_else_changes(tmp_path):
+    """With `gaps`, the same episodes are played; a learner that ends by its own index ends at the same one."""
+    it = config(
+        algorithms=["rf-trajectory", "rf-trajectory:replan='geometric'", "rf-ucrl", "generative"],
+        environments=[{"name": "double-chain", "length": 5}],
+        parameters={"horizon": 3, "epsilon": 4.0, "bounds": "paper", "max_episodes": 2500, "gaps": [False, True]},
+        seeds=1,
+    )
+    with ThreadPoolExecutor(1) as pool:
+        path, failures = sweep.run(it, tmp_path, pool)
+        assert not failures
+        before = path.read_bytes()
+        for file in sorted((tmp_path / "cells").iterdir())[::2]:  # resumed with those that are missing
+            file.unlink()
+        assert sweep.run(it, tmp_path, pool)[0].read_bytes() == before
+    rows = pq.read_table(path).to_pylist()
+    best = ar.backward_induction(ar.envs.double_chain(5), ar.envs.double_chain(5).reward, 3).V[0, 2]
+    for without, kept in zip(rows[::2], rows[1::2], strict=True):
+        assert without["gap"] is None
+        assert kept["digest"] == without["digest"]
+        gaps = sweep.gaps_of(kept)
+        assert len(gaps) == kept["episodes"] == without["episodes"]
+        assert np.isnan(gaps).all() if kept["algorithm"] == "generative" else 0 <= gaps.min() < gaps.max() <= best
+    geometric = rows[3]
+    assert len(geometric["gap"]) < 0.3 * geometric["episodes"]  # few policies, many episodes
+    assert rows[5]["episodes"] < 2500  # certified by its own index
+
+
+def test_gaps_need_an_optimum_that_is_known():
+    with pytest.raises(ValueError, match="gaps is true, but an environment is not a model with a reward"):
+        sweep.cells(config(environments=[{"name": "FrozenLake-v1", "initial_state": 0}], parameters=GAPS))
+    with pytest.raises(ValueError, match="gaps is 1: it has to be true or false"):
+        sweep.cells(config(parameters={**GAPS, "gaps": 1}))
+
+
+GAPS = {"horizon": 3, "max_episodes": 5, "gaps": True}

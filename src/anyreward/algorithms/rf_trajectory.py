@@ -26,6 +26,7 @@ import numpy as np
 
 from .. import kernels
 from ..certificates.bounds import TightBound
+from ..setting import Setting, shown
 from .greedy import GreedyExplorer
 from .registry import register
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..kernels.rf import Rule
-    from ..setting import Setting
     from .explorer import Explorer
 
 
@@ -44,6 +44,21 @@ class InverseRadius(NamedTuple):
 
     def radius(self, n: float) -> float:
         return 1.0 / max(self.least, n)
+
+
+class PerSuccessor(NamedTuple):
+    """k / n for k observed successors, as the threshold of the certificate grows with them."""
+
+    least: float = 0.1
+
+    def radius(self, n: float) -> float:
+        return 1.0 / max(self.least, n)
+
+    def charge(self, n: float, size: float) -> float:
+        return size / n
+
+
+CHARGES: dict[str, Any] = {"visits": InverseRadius, "successors": PerSuccessor}
 
 
 def weights(setting: Setting) -> np.ndarray:
@@ -57,7 +72,16 @@ def weights(setting: Setting) -> np.ndarray:
 
 @register("rf-trajectory")
 class RFTrajectory(GreedyExplorer):
-    """RF-trajectory as ask and tell; see `GreedyExplorer` for options.
+    """RF-trajectory as ask and tell.
+
+    Parameters
+    ----------
+    charge
+        What a pair is charged: `"visits"`, 1/n, or `"successors"`, k/n where k successors were observed, since the certificate's
+        radii grow with k. The latter certifies a smaller epsilon where few pairs are random, and a larger one elsewhere
+        (`docs/algorithms.md`, Samplers).
+    setting, delta, bounds, clip, max_successors, transfer, seed, growth, ties, replan
+        See `GreedyExplorer`.
 
     Example:
 
@@ -70,6 +94,12 @@ class RFTrajectory(GreedyExplorer):
     reference = "docs/theory.md"
     proved = True
     handles_masks = True
+
+    def __init__(self, setting: Setting, *, charge: str = "visits", **options: Any) -> None:
+        if charge not in CHARGES:
+            raise ValueError(f"charge is {shown(charge)}: it has to be {' or '.join(map(repr, CHARGES))}.")
+        self.charge = charge
+        super().__init__(setting, **options)
 
     @property
     def own_epsilon(self) -> float | None:
@@ -94,5 +124,5 @@ class RFTrajectory(GreedyExplorer):
             start_cap=np.inf,
             n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
-            radius=InverseRadius(),
+            radius=CHARGES[self.charge](),
         )

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
-from ..setting import TOLERANCE, Setting, shown, whole_number
+from ..setting import TOLERANCE, Setting, real_number, shown, whole_number
 from .numbering import Names, Numbering
 from .spaces import Whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
     from ..kernels.planning import Choice, Pay, Places, Rows
@@ -159,6 +161,7 @@ class TabularMDP:
         self.grid: tuple[int, int] | None = None
         self.arrows: str | None = None
         self.structure: Structure | None = None
+        self.played_by: Callable[..., bool] | None = None  # in place of `environments.tabular.play`, by those who note more
 
     def _start_law(self, initial: Any) -> np.ndarray:
         """The distribution of the initial state, (S,), from a state or a distribution."""
@@ -328,6 +331,75 @@ class TabularMDP:
         t, s, a, _ = np.ogrid[:T, :S, :A, :K]
         np.add.at(P, (t, s, a, self._successors), self._probabilities)
         return P if self.n_steps is not None else P[0]
+
+    def with_goal(self, goal: Any, horizon: int, price: float, cost: ArrayLike = 1.0) -> TabularMDP:
+        """A stochastic shortest path problem as a model for all algorithms: the goal is absorbing, and costs become a reward.
+
+            way = env.with_goal(30, horizon=40, price=40.0)
+            plan = anyreward.explore(way, 40, max_episodes=200, absorbing_states=(30,)).plan("own")
+            cost = 40 + 40.0 - (1 + 40.0) * plan.value
+
+        The cost of a policy is the expected sum of `cost` until the goal, plus `price` if it has not arrived after H - 1
+        transitions. With c = 0 in the goal, the reward is (1 - c)/(1 + price), and price/(1 + price) more in the goal at the last
+        step. It lies in [0, 1], and a policy with the value V has the cost H + price - (1 + price) V. So a policy that is
+        epsilon-optimal for the reward is (1 + price) epsilon-optimal for that cost.
+
+        Guarantees. Suppose that some policy which is optimal for the endless problem needs at most tau expected steps to the goal
+        **from every state**. With H = `theory.horizon_for_goal(tau, epsilon)` and price = tau:
+
+        - the smallest cost here is at most epsilon/4 larger than the smallest expected cost until the goal;
+        - whoever follows a policy of this problem for H steps and that policy afterwards, where costs are at most tau from
+          anywhere, pays at most the cost of the former.
+
+        Hence a policy that is 3 epsilon / (4 (1 + price))-optimal here is epsilon-optimal there, if followed by that policy.
+        Pitfalls: tau for the start alone is not enough; with a price that is too small, never to arrive is optimal; where costs
+        are 0 a cheap policy may never arrive, and no tau exists: make them at least some c_min. If an episode may be given up
+        and started again for free, there is no price to pay, and `Atlas.reach` and `Atlas.discover` certify the number of steps.
+
+        Parameters
+        ----------
+        goal : int, list of int or (S,) array of bool
+        horizon : int
+        price : float
+            What it costs not to arrive, at least 0: an upper bound on what is still to pay then.
+        cost : array_like, (S,), (S, A) or a number, default 1
+            What an action costs, in [0, 1]. Costs of the goal do not count.
+
+        Returns
+        -------
+        TabularMDP
+            With a reward (H, S, A). Names are kept; a declared structure is not, as it may speak of the goal.
+        """
+        S, A, H = self.n_states, self.n_actions, whole_number(horizon, "horizon")
+        self.check_horizon(H)
+        if H < 1:
+            raise ValueError(f"horizon is {H}: it has to be at least 1.")
+        if not 0.0 <= real_number(price, "price") < np.inf:
+            raise ValueError(f"price is {price}: it has to be at least 0, and finite.")
+        try:
+            c = np.asarray(cost, float)
+            c = np.array(np.broadcast_to(c[:, None] if c.shape == (S,) else c, (S, A)))
+        except (TypeError, ValueError):
+            raise ValueError(f"cost is {shown(cost)}: it has to be a number, ({S},) or ({S}, {A}).") from None
+        if not ((c >= 0) & (c <= 1)).all():
+            bad = np.argwhere(~((c >= 0) & (c <= 1)))[0]
+            raise ValueError(f"cost{_at(bad)} is {c[tuple(bad)]}: costs have to be in [0, 1]. Divide them by the largest one.")
+        there, given = np.zeros(S, bool), np.asarray(goal)
+        if given.dtype == bool and given.shape == (S,):
+            there = given
+        elif given.dtype.kind in "iu" and given.ndim <= 1 and given.size and 0 <= given.min() <= given.max() < S:
+            there[given] = True
+        if not there.any():
+            raise ValueError(f"goal is {shown(goal)}: it has to be states from 0 to {S - 1}, or {S} truth values.")
+        successors = np.where(there[:, None, None], np.arange(S)[:, None, None], self._successors)
+        c[there] = 0.0
+        reward = np.repeat((1.0 - c)[None] / (1.0 + price), H, axis=0)
+        reward[-1, there] = 1.0
+        steps = slice(None) if self.n_steps is not None else 0
+        made = TabularMDP.from_sparse(successors[steps], self._probabilities[steps], self.initial, reward)
+        made.numbering, made.grid, made.arrows = self.numbering, self.grid, self.arrows
+        made.name = f"{self.name} with a goal"
+        return made
 
     def play_each(self, policies: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Plays one episode with each of the policies (B, H, S): returns states (B, H+1) and actions (B, H).

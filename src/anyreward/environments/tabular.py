@@ -60,8 +60,8 @@ def _learning(request: Learning, mdp: TabularMDP, rng: np.random.Generator) -> t
             nodes, actions[rows], payments, states[rows], None if policies is None else policies[rows],
         )  # fmt: skip
         counts.book_if_due()
-        if done == request.episodes or not written:
-            outcome = (states, actions.astype(np.int64)) if policies is None else (states, actions.astype(np.int64), policies)
+        if done == request.episodes or not written or request.goal >= 0:  # it may be there: the explorer tells
+            outcome = (states[:done], actions[:done].astype(np.int64), *(() if policies is None else (policies[:done],)))
             return outcome if written else ()
 
 
@@ -80,11 +80,12 @@ class TabularEnvironment:
         self.facts: dict[str, Any] = {} if mdp.grid is None else {"grid": mdp.grid, "arrows": mdp.arrows}
         self.rng = np.random.default_rng(seed)
         self._episodes: list[tuple[np.ndarray, np.ndarray]] | None = [] if record else None
+        self._play = play if mdp.played_by is None else mdp.played_by
         self.paid, self.reward = None, mdp.reward
 
     def play(self, explorer: Explorer, episodes: int, goal: float) -> bool:
         if self._episodes is None:
-            return play(explorer, self.mdp, self.rng, episodes, goal)
+            return self._play(explorer, self.mdp, self.rng, episodes, goal)
         states, actions = self.mdp.rollout(explorer.ask(), seed=self.rng)
         explorer.tell(states, actions)
         self._episodes.append((states, actions))

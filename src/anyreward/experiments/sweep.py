@@ -15,6 +15,7 @@ A sweep is described by a TOML file:
     max_episodes = 100000
     stationary = [false, true]
     structure = "none"                    # or "own": the structure that the environment itself declares
+    gaps = false                          # true: keep V* - V^pi of the policy of every episode, on models with a reward
 
 The whole file is validated before anything runs. A cell is one algorithm on one environment with one choice of parameters and
 one seed; its result is written as soon as it is done, so an interrupted sweep resumes with the cells that are missing. A cell
@@ -51,6 +52,7 @@ from ..playing.opening import ADAPTER, Gymnasium
 from ..setting import Setting, nearest, positive, probability, real_number, shown
 from .compare import parse_algorithm
 from .jobs import Failure, run_jobs
+from .mistakes import Gaps, packed, unpacked
 
 MAX_BYTES, MAX_CELLS = 2**18, 10**6  # the largest sweep file, and the largest number of cells
 MAX_TRIED = 10_000  # how many explorers are made at most while a sweep is validated
@@ -69,6 +71,7 @@ PARAMETERS: dict[str, Callable[[Any, str], Any]] = {
     "arrival_rewards": lambda value, name: _truth(value, name),
     "structure": lambda value, name: _one_of(value, name, STRUCTURES),
     "stop": lambda value, name: _one_of(value, name, ("certificate", "own")),
+    "gaps": lambda value, name: _truth(value, name),
 }
 REQUIRED = ("name", "algorithms", "environments", "parameters")
 KEYS = (*REQUIRED, "seeds", "seed")
@@ -235,6 +238,8 @@ def _check_explorer(kind: Any, options: dict[str, Any], env: TabularMDP | Gymnas
     """Make an explorer as a cell will, so that parameters that it refuses are reported before anything runs."""
     given = {key: choice[key] for key in ("delta", "bounds", "deterministic") if key in choice} | options
     stops: dict[str, Any] = {key: choice.get(key) for key in ("max_episodes", "epsilon")}
+    if choice.get("gaps") and (not isinstance(env, TabularMDP) or env.reward is None):
+        raise ValueError("gaps is true, but an environment is not a model with a reward, whose optimum is known: leave it out.")
     try:
         conventions = choice.get("discount", 1.0), choice.get("stationary", False), choice.get("arrival_rewards", False)
         setting, own_reward = env_setting(env, choice["horizon"], *conventions)
@@ -294,6 +299,11 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     horizon = parameters.pop("horizon")
     if parameters.get("structure") == NOTHING:
         del parameters["structure"]
+    kept = None
+    if parameters.pop("gaps", False):
+        assert isinstance(env, TabularMDP)
+        kept = Gaps(env, np.asarray(env.reward), horizon, parameters.get("discount", 1.0))
+        env.played_by = kept.play_of
     atlas = explore(env, horizon, algorithm=name, seed=cell.seed, progress=False, on_interrupt="raise", **parameters, **options)
     error = None
     if isinstance(env, TabularMDP) and env.reward is not None:
@@ -313,7 +323,16 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "states_visited": int((atlas.counts.state_visits() > 0).sum()),
         "pairs_visited": int(atlas.counts.visited_pairs),
         "digest": atlas.certificate.digest,
+        "gaps": None if kept is None else packed(kept.all),
     }
+
+
+def gaps_of(row: dict[str, Any]) -> np.ndarray:
+    """V* - V^pi of every episode, from a row of the table of a sweep with `gaps = true`; nan where no policy was played.
+
+    The sum is the regret, `mistakes.mistakes(gaps, epsilon)` the number of bad episodes, for any number of epsilons at once.
+    """
+    return np.repeat(np.array(row["gap"], float), row["gap_episodes"])
 
 
 def run(
@@ -358,6 +377,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "algorithm": (str,), "environment": (str,), "parameters": (str,), "replicate": (int,), "seed": (int,), "episodes": (int,),
     "epsilon": (float, int), "met": (bool,), "own_epsilon": (float, int, type(None)), "own_met": (bool,),
     "value_error": (float, int, type(None)), "states_visited": (int,), "pairs_visited": (int,), "digest": (str,),
+    "gaps": (str, type(None)),
 }  # fmt: skip
 
 
@@ -379,6 +399,10 @@ def _table(rows: list[dict[str, Any]], config: dict[str, Any]) -> bytes:
         "epsilon": number, "met": truth, "own_epsilon": number, "own_met": truth, "value_error": number,
         "states_visited": whole, "pairs_visited": whole, "digest": text,
     }  # fmt: skip
+    if any(row["gaps"] is not None for row in rows):
+        kinds |= {"gap": pa.list_(number), "gap_episodes": pa.list_(whole)}
+        runs = [(None, None) if row["gaps"] is None else unpacked(row["gaps"]) for row in rows]
+        rows = [{**row, "gap": gap, "gap_episodes": times} for row, (gap, times) in zip(rows, runs, strict=True)]
     about = {
         "anyreward.sweep": json.dumps(config, sort_keys=True),
         "anyreward.version": __version__,

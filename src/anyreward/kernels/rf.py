@@ -3,7 +3,8 @@
     E_h(s,a) = min( cap_h, weight_h * radius(n) + discount * sum_s' p_hat(s'|s,a) max_b E_{h+1}(s',b) )
 
 The radius belongs to the algorithm: a named tuple of constants with a method radius(n), sqrt(2 beta(n) / n) for RF-UCRL and 1/n
-for RF-trajectory. The formulas and their guarantees are in `algorithms/` and `certificates/`.
+for RF-trajectory. With a method charge(n, k) it may depend on the number k of observed successors, too. The formulas and their
+guarantees are in `algorithms/` and `certificates/`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ class Rows(NamedTuple):
 
 
 radius_of = method("radius")
+
+
+def _by_visits(constants, n, size):
+    """For rules that charge rows by their visits alone."""
+    return radius_of(constants, n)
+
+
+charge_of = method("charge", _by_visits)
 
 
 @inlined
@@ -125,7 +134,7 @@ def refresh(table, rows, greedy, rule, nodes, actions, indices):
     for h in range(len(actions) if pooled else steps):  # a separate loop, so that the logarithms are computed in parallel
         row = row_of(nodes[h], A, actions[h])
         visits = float(n[row])
-        radius[row] = 0.0 if is_known(known, A, state[nodes[h]], actions[h]) else radius_of(rule.radius, visits)
+        radius[row] = 0.0 if is_known(known, A, state[nodes[h]], actions[h]) else charge_of(rule.radius, visits, float(size[row]))
         scale[row] = discount * (1.0 / visits)
     if indices:
         for h in range(steps - 1, -1, -1):
@@ -161,7 +170,7 @@ def plan(table, rows, greedy, rule):
     for row in range(table.used[NODES] * A):
         if n[row] > 0:
             certain = row >= A and is_known(table.known, A, table.state[row // A], row % A)
-            rows.radius[row] = 0.0 if certain else radius_of(rule.radius, float(n[row]))
+            rows.radius[row] = 0.0 if certain else charge_of(rule.radius, float(n[row]), float(table.size[row]))
             rows.scale[row] = rule.discount * (1.0 / n[row])
     sweep(table, rows, greedy, rule)
     return start_index(table, rows, greedy, rule)
