@@ -6,7 +6,7 @@
 # make torture    set everything up, attack the library for about half an hour, and write docs/reliability.md
 # make newest    set everything up with the newest versions of all dependencies and run the tests
 # make pins    choose the versions of all dependencies again, with their hashes, within those that are pinned now
-# make reproduce    set everything up and run the paper's experiments with its budgets, less than half an hour on two cores
+# make reproduce    set everything up and run the paper's experiments with its budgets, about ten minutes on two cores
 PYTHON ?= python3
 BIN := .venv/bin
 

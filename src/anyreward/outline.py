@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .planning import each_action
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .atlas.atlas import Atlas
     from .atlas.plan import Plan
 
@@ -75,55 +79,100 @@ class Outline:
     """
 
     def __init__(self, plan: Plan) -> None:
-        counts, reach = plan.atlas.counts, plan.reach
-        self._time = reach.sum(axis=0)
-        met = np.broadcast_to(counts.n().sum(axis=-1) > 0, reach.shape)
-        self._relevant = np.where(self._time > 0, reach > 0, met)
+        counts, self._plan = plan.atlas.counts, plan
+        self._time = np.zeros(counts.setting.n_states)
+        for _, reach in plan.each_reach():
+            self._time += reach[: len(self._time)]
+        relevant = self._time > 0
+        relevant[met(plan)[1]] = True
         if counts.setting.terminal == "end":  # nothing is played after an episode has terminated
-            self._relevant[:, -1] = False
-        self._actions = np.where(plan.indifferent, ANY, plan.policy)
-        self._seen, self._thin = plan.visits, is_thin(plan)
+            relevant[-1] = False
         order = np.lexsort((-counts.state_visits(), -self._time))
-        self.states = order[self._relevant[:, order].any(axis=0)].tolist()
+        self.states = order[relevant[order]].tolist()
         self.going = int((self._time[self.states] > 0).sum())
 
     def lines(self, start: int = 0, stop: int | None = None) -> list[Line]:
         """The lines of some of the states, from the one in place `start` to the one before `stop`."""
-        return [Line(s, float(self._time[s]), self._stretches(s)) for s in self.states[start:stop]]
+        states = np.array(self.states[start:stop], int)
+        time, stretches = self._time[states].tolist(), self._stretches(states)
+        return [Line(s, spent, parts) for s, spent, parts in zip(states.tolist(), time, stretches, strict=True)]
 
     def time_in(self, start: int, stop: int) -> float:
         """The time that the plan spends in those states, in expected steps of an episode."""
         return float(self._time[self.states[start:stop]].sum())
 
-    def _stretches(self, s: int) -> tuple[Stretch, ...]:
-        """The steps that matter in a state, with equal actions merged."""
-        steps, actions = np.flatnonzero(self._relevant[:, s]), self._actions[:, s]
-        starts = np.flatnonzero(np.diff(actions[steps], prepend=ANY - 1))
-        return tuple(
-            Stretch(
-                int(part[0]),
-                int(part[-1]),
-                int(actions[part[0]]),
-                int(self._seen[part, s].min()),
-                bool(self._thin[part, s].any()),
+    def _stretches(self, states: np.ndarray) -> list[tuple[Stretch, ...]]:
+        """For some states the steps that matter there, with equal actions merged."""
+        plan, setting = self._plan, self._plan.atlas.counts.setting
+        H, S, K = setting.horizon, setting.n_states, len(states)
+        reach, policy = np.zeros((H, K)), np.zeros((H, K), int)
+        for h, mass in plan.each_reach():
+            reach[h] = mass[states]
+        for h, played in enumerate(each_action(plan.choice, H, setting.n_outcomes, setting.n_actions)):
+            policy[h] = played[states]
+        place = np.full(S, K)
+        place[states] = np.arange(K)
+        visited = np.zeros((H, K + 1), bool)
+        steps, where = met(plan)
+        visited[slice(None) if setting.stationary else steps, place[where]] = True
+        relevant = np.where(self._time[states] > 0, reach > 0, visited[:, :K])
+        actions = np.where(plan.indifferent_in(states), ANY, policy)
+        seen = plan.atlas.counts.visits_of(np.arange(H)[:, None], states, policy)
+        thin = (seen < THIN) & np.array([unknown[states] for _, unknown in each_unknown(plan)])[::-1]
+        found = []
+        for k in range(K):
+            steps = np.flatnonzero(relevant[:, k])
+            starts = np.flatnonzero(np.diff(actions[steps, k], prepend=ANY - 1))
+            found.append(
+                tuple(
+                    Stretch(
+                        int(part[0]),
+                        int(part[-1]),
+                        int(actions[part[0], k]),
+                        int(seen[part, k].min()),
+                        bool(thin[part, k].any()),
+                    )
+                    for part in np.split(steps, starts[1:])
+                )
             )
-            for part in np.split(steps, starts[1:])
-        )
+        return found
+
+
+def met(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+    """The steps and states at which an action was seen; all steps are 0 if transitions are stationary."""
+    columns = plan.atlas.counts.columns()
+    moves = (columns["h"] >= 0) & (columns["s"] < plan.atlas.counts.setting.n_states)
+    return columns["h"][moves], columns["s"][moves]
+
+
+def each_unknown(plan: Plan) -> Iterator[tuple[int, np.ndarray]]:
+    """From which states, (S,), the value is unknown, step by step from the last.
+
+    It is known, for example, at the last step if the reward is a given one of the state and action, and in states that are known
+    never to be left.
+    """
+    for h, lower, upper in plan.each_bounds():
+        yield h, upper - lower > 1e-9 * (plan.scoring.highest - plan.scoring.lowest)
 
 
 def is_thin(plan: Plan) -> np.ndarray:
-    """Where a plan relies on few data, (H, S): its action was seen fewer than `THIN` times, and the value from there is unknown.
-
-    The value is known, for example, at the last step if the reward is a given one of the state and action, and in states that are
-    known never to be left.
-    """
-    unknown = plan.upper_V[:-1] - plan.lower_V[:-1] > 1e-9 * (plan.scoring.highest - plan.scoring.lowest)
-    return (plan.visits < THIN) & unknown
+    """Where a plan relies on few data, (H, S): its action was seen fewer than `THIN` times, and what follows is unknown."""
+    return (plan.visits < THIN) & np.array([unknown for _, unknown in each_unknown(plan)])[::-1]
 
 
 def thin_time(plan: Plan) -> float:
     """The expected number of steps of an episode at which the plan relies on few data (`is_thin`), in the empirical model."""
-    return float(plan.reach[is_thin(plan)].sum())
+    counts, setting = plan.atlas.counts, plan.atlas.counts.setting
+    played = each_action(plan.choice, setting.horizon, setting.n_outcomes, setting.n_actions)
+    where, total = [], 0.0
+    for (h, reach), actions in zip(plan.each_reach(), played, strict=True):
+        s = np.flatnonzero(reach[: setting.n_states])
+        few = counts.visits_of(np.full(len(s), h), s, actions[s]) < THIN
+        where.append((s[few], reach[s[few]]))
+    for h, unknown in each_unknown(plan):
+        s, mass = where[h]
+        total += float(mass[unknown[s]].sum())
+    return total
 
 
 def action_words(atlas: Atlas, a: int) -> str:

@@ -192,8 +192,8 @@ def thin_words(plan: Plan) -> str | None:
     if time <= 0.0:
         return None
     return (
-        f"in an average episode, {up(time, 2)} of {len(plan.policy):,} steps rely on an action that was seen fewer than "
-        f"{outline.THIN} times there"
+        f"in an average episode, {up(time, 2)} of {plan.atlas.counts.setting.horizon:,} steps rely on an action that was seen "
+        f"fewer than {outline.THIN} times there"
     )
 
 
@@ -203,7 +203,7 @@ def plan_rows(plan: Plan, lines: Sequence[Line]) -> list[dict[str, Any]]:
         {
             "name": plan.atlas.state_name(line.state),
             "does": [does(plan, stretch, len(line.stretches) > 1) for stretch in line.stretches],
-            "time": f"{100 * line.time / len(plan.policy):.2g}%" if line.time > 0 else "–",
+            "time": f"{100 * line.time / plan.atlas.counts.setting.horizon:.2g}%" if line.time > 0 else "–",
         }
         for line in lines
     ]
@@ -260,7 +260,7 @@ def plan_table(plan: Plan, what: Outline, start: int, stop: int) -> dict[str, An
     """What a plan does in the states from one place to another of its outline, and how many of them are not shown."""
     shown, rest = min(stop, start + PAGE_LINES), ""
     if shown < stop:
-        share = up(100 * what.time_in(shown, stop) / len(plan.policy), 2)
+        share = up(100 * what.time_in(shown, stop) / plan.atlas.counts.setting.horizon, 2)
         time = f", in which the plan spends {share}% of its time" if start == 0 else ""
         count = "1 more state is" if stop - shown == 1 else f"{stop - shown:,} more states are"
         rest = f"{count} not shown{time}."

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -115,10 +115,25 @@ class Values:
 
     def each(self) -> Iterator[tuple[int, np.ndarray]]:
         """V step by step from the last: the step and the values of all states, which are overwritten by later ones."""
+        for h, found in self._each():
+            yield h, found.V[h % 2] + self._beyond[h]
+
+    def each_Q(self, states: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Q of an empirical model in some states, (K, A), step by step from the last, except that no action is illegal."""
+        task, A = self._task, self._model.n_actions
+        model: Any = self._model
+        s, a = np.repeat(states, A), np.tile(np.arange(A), len(states))
+        for h, found in self._each():
+            worth = model.expect_at(h, found.V[(h + 1) % 2], s, a)
+            q = model.pay_at(task.pay, h, s, a) + task.discount * worth
+            yield h, np.minimum(task.high[h], np.maximum(task.low[h], q)).reshape(-1, A)
+
+    def _each(self) -> Iterator[tuple[int, Found]]:
+        """Step by step from the last: the values of this step and of the next one."""
         found = self._room(2, 0)
         for h, _ in blocks(len(self._task.low) - 1, 0, 1):
             self._step(h, found, None)
-            yield h, found.V[h % 2] + self._beyond[h]
+            yield h, found
 
     def _room(self, V: int, Q: int) -> Found:
         model = self._model

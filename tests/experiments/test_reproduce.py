@@ -15,8 +15,8 @@ from anyreward.cli import app
 from anyreward.experiments import reproduce as experiment
 from anyreward.experiments.claims import verdicts
 
-TINY = experiment.Budget(2, 1, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000)
-SMALL = experiment.Budget(8, 2, 60_000, 15_000, 5_000, 20_000, 10**7, 4 * 10**4)
+TINY = experiment.Budget(2, 1, 6_000, 6_000, 5_000, 6_000, 20_000, 1_000, 1)
+SMALL = experiment.Budget(8, 2, 60_000, 15_000, 5_000, 20_000, 10**7, 4 * 10**4, 2)
 TABLES = ("errors", "visits", "tau", "scaling", "theorems")
 
 

@@ -20,14 +20,17 @@ import numpy as np
 
 from .. import kernels
 from ..certificates.law_radii import law_radii
-from ..planning import as_array
+from ..planning import each_action, paid
 from ..rewards.forms import ArrivalReward
 from ..words import up
 from .plan import Plan
 from .scoring import LEAST, MOST
 
 if TYPE_CHECKING:
+    from ..certificates.intervals import Robust
+    from ..kernels.planning import Choice
     from .atlas import Atlas
+    from .scoring import Scoring
 
 SHOWN = 10  # charges in the text
 LONGEST = 1e15  # more episodes than anybody will play
@@ -133,91 +136,106 @@ class Explanation:
 def explain(atlas: Atlas, plan: Plan) -> Explanation:
     """What makes the interval of a plan wide; see `Atlas.explain`."""
     scoring, counts, model = plan.scoring, atlas.counts, atlas._model
-    setting, average = counts.setting, plan.scoring.pays.average
+    setting = counts.setting
     if scoring.own:
         raise ValueError("reward is 'own', which is only observed: explain a reward that is given.")
-    N, A, H, gamma = setting.n_outcomes, setting.n_actions, setting.horizon, setting.discount
-    most, least = atlas._robust(scoring, MOST), atlas._robust(scoring, LEAST)
     robust = kernels.robust
-    V_up, Q_up, *_ = most.sweep(robust.UPPER, V=H + 1, Q=H)
-    optimistic = Q_up.argmax(axis=2)
-    policy = as_array(plan._extended, N, A)
-    V_lo, Q_lo, *_ = least.sweep(robust.LOWER, policy, V=H + 1, Q=H)
-    pay = average if not isinstance(average, ArrivalReward) else model.dense_pay(average, H)
-    absorbing = np.isin(np.arange(N), counts.stays())
-    known = np.broadcast_to(atlas._seen | absorbing[:, None], (H, N, A))
-    charges, visits = np.zeros((H, N, A)), np.zeros((H, N, A))
-    everywhere, start, values = np.arange(N), 0.0, []
-    for sign, pi, Q, V in ((1.0, optimistic, Q_up, V_up), (-1.0, policy, Q_lo, V_lo)):
-        mean = atlas._induct(scoring, pi).V  # a reward that is given has no base
-        values.append(float(model.initial @ mean[0]))
+    most, least = atlas._robust(scoring, MOST), atlas._robust(scoring, LEAST)
+    rows, start, values, ends = [], 0.0, [], []
+    for sign, ball, policy in ((1.0, most, most.chosen(robust.UPPER)), (-1.0, least, plan._extended)):
+        charged, V, mean = charges_of(atlas, scoring, ball, sign, policy)
+        rows.append(charged)
+        values.append(float(model.initial @ mean))
+        ends.append(ball._start(V[None], sign))
         if setting.estimates_start:
-            start += max(0.0, sign * (most if sign > 0 else least)._start(V, sign) - sign * float(model.initial @ V[0]))
-        mass = model.initial.copy()
-        for h in range(H):
-            here, seen = (h, everywhere, pi[h]), known[h, everywhere, pi[h]] & ~absorbing
-            stands = pay[h] + gamma * model.expect(h, V[h + 1])
-            without = sign * (Q[here] - (pay[h] + gamma * model.expect(h, mean[h + 1]))[everywhere, pi[h]])
-            each = np.where(seen, sign * (Q[here] - stands[everywhere, pi[h]]), np.where(absorbing, 0.0, without))
-            charges[here] += gamma**h * mass * np.maximum(0.0, each)
-            visits[here] += mass / 2  # half of the further episodes for either policy
-            mass = model.push(h, np.where(seen | absorbing, mass, 0.0), pi[h])
-    width = most._start(V_up, robust.UPPER) - least._start(V_lo, robust.LOWER)
-    rows = rows_of(atlas, charges, visits, start)
-    total = sum(charge for *_, charge, _, _ in rows)
-    found = [
-        Charge(what, step, s, a, law, charge, charge / total, int(n))
-        for what, step, s, a, law, charge, n, _ in sorted(rows, key=lambda row: -row[5])
-    ]
-    forecast = episodes_to_halve(np.array([(charge, n, d) for *_, charge, n, d in rows]).reshape(-1, 3))
-    return Explanation(plan, width, values[1] - values[0], tuple(found), forecast)
+            start += max(0.0, sign * ends[-1] - sign * float(model.initial @ V))
+    found = sorted(rows_of(atlas, np.concatenate(rows, axis=1), start), key=lambda row: -row[5])
+    total = sum(charge for *_, charge, _, _ in found)
+    charges = [Charge(what, step, s, a, law, charge, charge / total, int(n)) for what, step, s, a, law, charge, n, _ in found]
+    forecast = episodes_to_halve(np.array([(charge, n, d) for *_, charge, n, d in found]).reshape(-1, 3))
+    return Explanation(plan, ends[0] - ends[1], values[1] - values[0], tuple(charges), forecast)
+
+
+def charges_of(
+    atlas: Atlas, scoring: Scoring, ball: Robust, sign: float, policy: Choice
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is charged to each row where a policy gets in the empirical model, for the upper (1) or the lower (-1) end.
+
+    Five rows of numbers: step, state, action, charge and probability. Also V of the first step, in the extreme model and in the
+    empirical one.
+    """
+    setting, model, average = atlas.counts.setting, atlas._model, scoring.pays.average
+    N, A, H, gamma = setting.n_outcomes, setting.n_actions, setting.horizon, setting.discount
+    pay = model.pay(average, H) if isinstance(average, ArrivalReward) else paid(average)
+    absorbing = np.zeros(N, bool)
+    absorbing[atlas.counts.stays()] = True
+    gets, mass = [], model.initial
+    for h, actions in enumerate(each_action(policy, H, N, A)):
+        s = np.flatnonzero(mass)
+        a, here = actions[s], mass[s]
+        seen = model.is_seen_at(h, s, a)
+        gets.append((s, a, here, seen))
+        goes_on = np.zeros(N)
+        goes_on[s] = np.where(seen | absorbing[s], here, 0.0)
+        mass = model.push(h, goes_on, actions)
+    V_next, mean_next, found = np.zeros(N), np.zeros(N), []
+    for (h, V), (_, mean) in zip(ball.each(sign, policy), atlas._induct(scoring, policy).each(), strict=True):
+        s, a, here, seen = gets[h]
+        stands = np.where(seen, model.expect_at(h, V_next, s, a), model.expect_at(h, mean_next, s, a))
+        each = sign * (V[s] - model.pay_at(pay, h, s, a) - gamma * stands)
+        charge = gamma**h * here * np.where(absorbing[s], 0.0, np.maximum(0.0, each))
+        found.append(np.stack([np.full(len(s), float(h)), s, a, charge, here]))
+        V_next, mean_next = V, mean  # a reward that is given has no base
+    return np.concatenate(found, axis=1), V_next, mean_next
 
 
 Row = tuple[str, int | None, int | None, int | None, str | None, float, float, float]
 
 
-def rows_of(atlas: Atlas, charges: np.ndarray, visits: np.ndarray, start: float) -> list[Row]:
+def rows_of(atlas: Atlas, charged: np.ndarray, start: float) -> list[Row]:
     """What is charged to each row: its words, step, state, action and law, the charge, how often it was and would be visited.
 
     Rows that are charged nothing, up to rounding, are left out.
     """
     setting, counts = atlas.counts.setting, atlas.counts
-    S = setting.n_states
-    charges, visits = charges[:, :S], visits[:, :S]
+    S, A = setting.n_states, setting.n_actions
+    charged = charged[:, charged[1] < S]
+    pooled = setting.stationary if setting.structure is None else not counts.shared.laws.step_dependent
+    step, state, action = charged[:3].astype(np.int64)
+    keys, which = np.unique(((0 if pooled else step) * S + state) * A + action, return_inverse=True)
+    charges = np.bincount(which, charged[3], len(keys))
+    visits = np.bincount(which, charged[4], len(keys)) / 2  # half of the further episodes for either policy
     least = 1e-12 * (charges.sum() + start)
     rows: list[Row] = []
     if start > least:
         rows.append(("the initial state", None, None, None, None, start, float(counts.episodes), 1.0))
     if setting.structure is not None:
-        return rows + laws_of(atlas, charges, visits, least)
-    if setting.stationary:
-        charges, visits = charges.sum(axis=0, keepdims=True), visits.sum(axis=0, keepdims=True)
-    n = counts.n().reshape(charges.shape)
-    for h, s, a in np.argwhere(charges > least).tolist():
-        at = "" if setting.stationary else f"at step {h}, "
-        what = f"{at}{atlas.called(s)}, action {atlas.action_name(a)}"
-        step = None if setting.stationary else h
-        rows.append((what, step, s, a, None, float(charges[h, s, a]), float(n[h, s, a]), float(visits[h, s, a])))
+        return rows + laws_of(atlas, keys, charges, visits, least)
+    keys, charges, visits = (x[charges > least] for x in (keys, charges, visits))
+    h, s, a = keys // (S * A), keys // A % S, keys % A
+    for row in zip(*(x.tolist() for x in (h, s, a, charges, counts.visits_of(h, s, a), visits)), strict=True):
+        at = "" if setting.stationary else f"at step {row[0]}, "
+        what = f"{at}{atlas.called(row[1])}, action {atlas.action_name(row[2])}"
+        rows.append((what, None if setting.stationary else row[0], row[1], row[2], None, row[3], float(row[4]), row[5]))
     return rows
 
 
-def laws_of(atlas: Atlas, charges: np.ndarray, visits: np.ndarray, least: float) -> list[Row]:
-    """`rows_of` for the laws of a declared structure: each pair's charge is divided among its laws like its radius.
+def laws_of(atlas: Atlas, pairs: np.ndarray, charge: np.ndarray, visit: np.ndarray, least: float) -> list[Row]:
+    """`rows_of` for the laws of a declared structure: the charge of each of some pairs is divided among its laws like its radius.
 
     Laws without data share the charges of their pairs equally.
     """
     shared = atlas.counts.shared
     laws, t = shared.laws, shared.tables
-    charge, visit = ((x if laws.step_dependent else x.sum(axis=0)).reshape(-1) for x in (charges, visits))
     radius = np.append(law_radii(atlas.counts, 1.0)[0], 0.0)
     blank = np.append(~shared.has_data | shared.refuted, False)
-    drawn = laws.law_of
+    drawn = laws.law_of[pairs]
     weight = np.where(blank[drawn].any(axis=1, keepdims=True), blank[drawn].astype(float), radius[drawn]) * (drawn >= 0)
     sums = weight.sum(axis=1, keepdims=True)
     weight = np.divide(weight, sums, out=np.zeros_like(weight), where=sums > 0)
     each, often = np.zeros(len(shared.n) + 1), np.zeros(len(shared.n) + 1)
     np.add.at(each, drawn, charge[:, None] * weight)
-    np.add.at(often, drawn, visit[:, None] * t.revealed)
+    np.add.at(often, drawn, visit[:, None] * t.revealed[pairs])
     return [
         (f"the law {laws.names[g]}", None, None, None, laws.names[g], float(each[g]), float(shared.n[g]), float(often[g]))
         for g in np.flatnonzero(each[:-1] > least).tolist()

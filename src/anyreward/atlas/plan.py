@@ -209,10 +209,18 @@ class Plan:
     @cached_property
     def indifferent(self) -> np.ndarray:
         """Where all actions that were seen, at least two, are equally good in the empirical model, (H, S)."""
-        H, S = self.policy.shape
-        Q, seen = self._values.Q[:, :S], np.broadcast_to(self.atlas._seen[:, :S], (H, S, self._values.Q.shape[2]))
-        best, worst = np.where(seen, Q, -np.inf).max(axis=2), np.where(seen, Q, np.inf).min(axis=2)
-        return (seen.sum(axis=2) > 1) & (best - worst <= 1e-12 * (1 + np.abs(best)))
+        return self.indifferent_in(np.arange(self.atlas.counts.setting.n_states))
+
+    def indifferent_in(self, states: np.ndarray) -> np.ndarray:
+        """`indifferent` in some states, (H, K)."""
+        setting, model = self.atlas.counts.setting, self.atlas._model
+        A, found = setting.n_actions, np.zeros((setting.horizon, len(states)), bool)
+        s, a = np.repeat(states, A), np.tile(np.arange(A), len(states))
+        for h, Q in self._values.each_Q(states):
+            seen = model.is_seen_at(h, s, a).reshape(-1, A)
+            best, worst = np.where(seen, Q, -np.inf).max(axis=1), np.where(seen, Q, np.inf).min(axis=1)
+            found[h] = (seen.sum(axis=1) > 1) & (best - worst <= 1e-12 * (1 + np.abs(best)))
+        return found
 
     @cached_property
     def lower_V(self) -> np.ndarray:
@@ -229,6 +237,14 @@ class Plan:
         """
         high = self.atlas._robust(self.scoring, MOST).state_values(kernels.robust.UPPER)
         return np.minimum(high[:, : self.atlas.counts.setting.n_states], self._left * self.reward_range[1]) + self.scoring.slack
+
+    def each_bounds(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """The rows of `lower_V` and of `upper_V`, step by step from the last."""
+        S, (low, high), slack = self.atlas.counts.setting.n_states, self.reward_range, self.scoring.slack
+        least = self.atlas._robust(self.scoring, LEAST).each(kernels.robust.LOWER, self._extended)
+        most = self.atlas._robust(self.scoring, MOST).each(kernels.robust.UPPER)
+        for (h, lower), (_, upper) in zip(least, most, strict=True):
+            yield h, np.maximum(lower[:S], self._left[h] * low) - slack, np.minimum(upper[:S], self._left[h] * high) + slack
 
     @property
     def _left(self) -> np.ndarray:
@@ -254,9 +270,9 @@ class Plan:
 
         Where episodes may terminate early, the rows sum to less than one.
         """
-        return np.stack([mass[: self.atlas.counts.setting.n_states] for _, mass in self._each_reach()])
+        return np.stack([mass[: self.atlas.counts.setting.n_states] for _, mass in self.each_reach()])
 
-    def _each_reach(self) -> Iterator[tuple[int, np.ndarray]]:
+    def each_reach(self) -> Iterator[tuple[int, np.ndarray]]:
         """The probability of each outcome, step by step from the first."""
         setting, model = self.atlas.counts.setting, self.atlas._model
         here, sizes = model.initial, (setting.horizon, setting.n_outcomes, setting.n_actions)
@@ -344,7 +360,7 @@ class Plan:
                 "value": found(values.each()),
                 "lower": np.maximum(found(low), self._left[step, 0] * self.reward_range[0]) - self.scoring.slack,
                 "upper": np.minimum(found(high), self._left[step, 0] * self.reward_range[1]) + self.scoring.slack,
-                "probability": found(self._each_reach()),
+                "probability": found(self.each_reach()),
             }
         )
 

@@ -124,11 +124,14 @@ class Robust:
         places = self.model.places
         if self.reward[1] is None:
             return chosen_in(places, self.reward[0], self.sweep(side), *self.limits)
-        found = self.sweep(side, Q=self.setting.horizon)  # where nothing was seen, the best action depends on where it is paid
-        policy = found.Q.argmax(axis=2)
-        for h in range(len(policy)):
+        setting, mixed = self.setting, np.zeros((0, 0, 0))  # where nothing was seen, the best action depends on where it is paid
+        found = room(places, setting.n_outcomes, setting.n_actions, setting.horizon, Q=1)
+        policy = np.empty((setting.horizon, setting.n_outcomes), np.int32)
+        for h in range(setting.horizon - 1, -1, -1):
+            self._sweep(places, self.reward, setting.discount, side, None, mixed, self.limits, found, (h, h))
             layer = min(h, len(places.begin) - 2)
             at = slice(places.begin[layer], places.begin[layer + 1])
+            policy[h] = found.Q[0].argmax(axis=1)
             policy[h, places.state[at]] = found.chosen[h % len(found.chosen), at]
         return kernels.planning.as_choice(policy)
 

@@ -87,6 +87,38 @@ class EmpiricalModel:
         kernels.planning.expect(self.places, self.rows, h, np.ascontiguousarray(V, float), float(V.mean()), out)
         return out
 
+    def expect_at(self, h: int, V: np.ndarray, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """The same for some pairs, (K,) states and actions: the result is (K,)."""
+        out = np.empty(len(states))
+        kernels.planning.expect_at(
+            self.places, self.rows, h, np.ascontiguousarray(V, float), float(V.mean()), states, actions, out
+        )
+        return out
+
+    def rows_at(self, h: int, states: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of some pairs at step h, and which of these have one."""
+        begin, end = self.places.begin[min(h, len(self.places.begin) - 2) :][:2]
+        if begin == end:
+            return np.zeros(len(states), np.int64), np.zeros(len(states), bool)
+        place = begin + np.minimum(np.searchsorted(self.places.state[begin:end], states), end - begin - 1)
+        return place * self.n_actions + actions, self.places.state[place] == states
+
+    def is_seen_at(self, h: int, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Which of some pairs have data at step h."""
+        row, visited = self.rows_at(h, states, actions)
+        found = visited.copy()
+        found[visited] = self.rows.seen[row[visited]]
+        return found
+
+    def pay_at(self, pay: Pay, h: int, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """What some pairs are paid at step h."""
+        T, S, A = pay.everywhere.shape
+        found = pay.everywhere[min(h, T - 1), states if S > 1 else 0 * states, actions if A > 1 else 0 * actions]
+        if len(pay.visited):
+            row, visited = self.rows_at(h, states, actions)
+            found[visited] = pay.visited[min(h, len(pay.visited) - 1), row[visited]]
+        return found
+
     def push(self, h: int, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
         """The distribution of the state after step h, (S,), from the one before it, `mass`, under a policy, (S,)."""
         proceed()

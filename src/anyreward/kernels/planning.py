@@ -295,6 +295,34 @@ def outside(places, task, choice, h, mean, found):
 
 
 @loop
+def inside_plainly(state, first, target, p, pay, discount, mean, V_next, V, chosen, A, begin, end):
+    """`inside` for the best of all actions, where nothing is cut off and nothing else is asked for: twice as fast.
+
+    `pay` is (S or 1, A or 1).
+    """
+    one, two = np.uint64(1), np.uint64(2)
+    by_state, by_action = np.uint64(pay.shape[0] > 1), np.uint64(pay.shape[1] > 1)
+    row = np.uint64(begin * A)
+    e = np.uint64(first[row])
+    for i in range(begin, end):
+        s, best, top = np.uint64(state[i]), 0, -inf
+        for a in range(A):
+            row += one
+            stop = np.uint64(first[row])
+            total = mean if e == stop else 0.0
+            while e + one < stop:  # two at a time, because most rows have few successors
+                total = (total + p[e] * V_next[np.uint64(target[e])]) + p[e + one] * V_next[np.uint64(target[e + one])]
+                e += two
+            if e < stop:
+                total += p[e] * V_next[np.uint64(target[e])]
+                e += one
+            q = pay[s * by_state, np.uint64(a) * by_action] + discount * total
+            if q > top:
+                best, top = a, q
+        chosen[i], V[s] = best, top
+
+
+@loop
 def inside(places, rows, task, choice, h, mean, found, values, begin, end):
     """Step h in the states of the places from `begin` to `end`; `values` is scratch space for one number per action.
 
@@ -314,7 +342,10 @@ def inside(places, rows, task, choice, h, mean, found, values, begin, end):
     pay, by_row = everywhere[min(h, len(everywhere) - 1)], min(h, len(visited) - 1)
     by_state, by_action = np.uint64(pay.shape[0] > 1), np.uint64(pay.shape[1] > 1)
     doubts = task.worst and len(seen) > 0  # a row may have transitions without having data of its own
-    plain = by_row < 0 and not (given or prefers or keeps) and low == -inf and high == inf and len(known) == 0
+    simple = not (given or prefers or keeps or doubts) and low == -inf and high == inf
+    if simple and by_row < 0 and len(known) == 0 and len(stays) == 0:
+        inside_plainly(state, first, target, p, pay, discount, mean, V_next, V, chosen, A, begin, end)
+        return
     row = np.uint64(begin * A)
     for i in range(begin, end):
         s, best, top = np.uint64(state[i]), 0, -inf
@@ -330,13 +361,12 @@ def inside(places, rows, task, choice, h, mean, found, values, begin, end):
             if ends:
                 total = V_next[s]
             q = pay[s * by_state, np.uint64(a) * by_action] + discount * total
-            if not plain:
-                if by_row >= 0:
-                    q = visited[by_row, row] + discount * total
-                q = min(high, max(low, q))
-                if is_illegal(known, A, s, a):
-                    q = -inf
-                values[a] = q
+            if by_row >= 0:
+                q = visited[by_row, row] + discount * total
+            q = min(high, max(low, q))
+            if is_illegal(known, A, s, a):
+                q = -inf
+            values[a] = q
             if q > top:
                 best, top = a, q
             row += np.uint64(1)
@@ -344,7 +374,7 @@ def inside(places, rows, task, choice, h, mean, found, values, begin, end):
             best = actions[s]
         elif prefers and not ends:
             best = best_seen(values, seen, i * A, only)
-        chosen[i], V[s] = best, top if plain else values[best]
+        chosen[i], V[s] = best, values[best]
         if keeps:
             for a in range(A):
                 Q[h % len(Q), s, a] = values[a]
@@ -385,6 +415,31 @@ def expect(places, rows, h, V, mean, out):
     for s in places.stays:
         for a in range(A):
             out[s, a] = V[s]
+
+
+@loop
+def expect_at(places, rows, h, V, mean, states, actions, out):
+    """`expect` for some pairs: writes the expectation of V, whose mean is given, at their successors, out (K,)."""
+    A = len(rows.first) // max(1, len(places.state))
+    layer = min(h, len(places.begin) - 2)
+    for k in range(len(out)):
+        low, end = places.begin[layer], places.begin[layer + 1]
+        high = end
+        while low < high:
+            middle = (low + high) // 2
+            if places.state[middle] < states[k]:
+                low = middle + 1
+            else:
+                high = middle
+        out[k] = mean
+        if len(places.stays) > 0 and is_in(places.stays, states[k]):
+            out[k] = V[states[k]]
+        elif low < end and places.state[low] == states[k]:
+            row = low * A + actions[k]
+            if rows.first[row] < rows.first[row + 1]:
+                out[k] = 0.0
+                for e in range(rows.first[row], rows.first[row + 1]):
+                    out[k] += rows.p[e] * V[rows.target[e]]
 
 
 @loop
