@@ -277,7 +277,11 @@ def test_data_that_are_refused():
         with pytest.raises(ValueError, match=says):
             counts.add(states, actions)
     assert counts.episodes == 0
-    for quotas, says in ((3, "it has to be a mapping"), ({"x": 3}, "it has to be a mapping"), ({(0, (0,), 0): -1}, "negative")):
+    for quotas, says in (
+        (3, "it has to be a mapping"),
+        ({"x": 3}, "it has to be a mapping"),
+        ({(0, (0,), 0): -1}, "from 0 to 2"),
+    ):
         with pytest.raises(ValueError, match=says):
             model.counts(quotas)
     counts.add(s[0], a[0])

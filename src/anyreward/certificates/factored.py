@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
+from .._checks import called
 from ..setting import probability, shown, whole_number
 from ..shared_laws import MOST_EDGES, draws_before
 from ..words import assumed, confidence_level, up
@@ -73,13 +74,18 @@ class Factored:
             raise ValueError(f"start is {shown(start)}: it needs a value of each part, from 0 to its size - 1.")
         if sum(n * n for n in self.sizes) * self.n_actions > MOST_EDGES:
             raise ValueError(f"the parts have more than {MOST_EDGES:,} possible transitions, which are too many.")
+        if law is not None and not callable(law):
+            raise ValueError(f"law is {shown(law)}: it has to be a function of a part, its values and an action.")
         self.laws: dict[Hashable, int] = {}  # the number of each law
         self.outcomes: list[int] = []  # of each law
         self.keys = [np.zeros((n, self.n_actions), np.int64) for n in self.sizes]  # the law of each part, value and action
         for i, n in enumerate(self.sizes):
             for value in range(n):
                 for a in range(self.n_actions):
-                    name = (i, (value,), a) if law is None else law(i, (value,), a)
+                    where = f"the law of part {i} with value {value} and action {a}"
+                    name = (i, (value,), a) if law is None else called(f"{where} fails", law, i, (value,), a)
+                    if not isinstance(name, Hashable):
+                        raise ValueError(f"{where} is {shown(name)}: it has to be hashable, such as a tuple.")
                     self.keys[i][value, a] = g = self.laws.setdefault(name, len(self.laws))
                     if g == len(self.outcomes):
                         self.outcomes.append(n)
@@ -141,9 +147,10 @@ class FactoredCounts:
                 raise ValueError(f"quotas is {shown(quotas)}: it has to be a mapping from laws to their numbers of draws.")
             self._quota = np.zeros(len(model.laws), np.int64)
             for law, n in quotas.items():
-                self._quota[model.laws[law]] = whole_number(n, f"the quota of the law {shown(law)}")
-            if self._quota.min() < 0:
-                raise ValueError(f"a quota is {self._quota.min()}: it cannot be negative.")
+                quota = whole_number(n, f"the quota of the law {shown(law)}")
+                if not 0 <= quota < 2**53:
+                    raise ValueError(f"the quota of the law {shown(law)} is {shown(n)}: it has to be from 0 to 2^53 - 1.")
+                self._quota[model.laws[law]] = quota
 
     @property
     def seen(self) -> dict[Hashable, np.ndarray]:
@@ -167,10 +174,10 @@ class FactoredCounts:
         m, H = len(model.sizes), model.horizon
         s, a = _whole(states, "states"), _whole(actions, "actions")
         s, a = (s[None], a[None]) if s.ndim == 2 and a.ndim == 1 else (s, a)
-        if a.shape[1:] != (H,) or s.shape != (len(a), H + 1, m):
+        if a.ndim != 2 or a.shape[1:] != (H,) or s.shape != (len(a), H + 1, m):
             raise ValueError(
-                f"states have shape {s.shape} and actions {a.shape}: {len(a)} episodes of horizon {H} with {m} parts have states "
-                f"of shape {(len(a), H + 1, m)}."
+                f"states have shape {s.shape} and actions {a.shape}: B episodes of horizon {H} with {m} parts have shapes "
+                f"(B, {H + 1}, {m}) and (B, {H})."
             )
         wrong = (s < 0) | (s >= np.array(model.sizes))
         if wrong.any():
