@@ -1,4 +1,4 @@
-"""Checks of arrays that come from files.
+"""Checks of arrays that come from files, and of functions that users give.
 
 Compiled code does not check bounds: with an array that is too short, or an index that points beyond another array, it would read
 arbitrary memory. So every array of a file passes through `checked_array` before a kernel uses it.
@@ -6,9 +6,20 @@ arbitrary memory. So every array of a file passes through `checked_array` before
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+
+def called(where: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the user's returns. Raises a ValueError that begins with `where` if it fails in another way."""
+    try:
+        return function(*arguments)
+    except ValueError:
+        raise
+    except Exception as problem:
+        raise ValueError(f"{where}: {type(problem).__name__}, {' '.join(str(problem).split())}.") from problem
 
 
 def checked_array(

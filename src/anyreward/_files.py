@@ -11,8 +11,17 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from .words import plain
+
+
+def as_path(path: Any) -> Path:
+    """The path that a user gave. Raises if it is none."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise ValueError(f"the path is a {type(path).__name__}: it has to be the name of a file, as a text or a Path.") from None
 
 
 def check_writable(path: Path, folder: bool = False) -> Path:

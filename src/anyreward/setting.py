@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from functools import cached_property
 from math import fsum
@@ -150,7 +150,7 @@ class Setting:
     def _pool_steps(self) -> None:
         """Makes the setting stationary if the laws of its structure do not depend on the step."""
         given: Any = self.structure
-        if isinstance(given, dict):  # from a file
+        if isinstance(given, dict) and set(given) == {field.name for field in fields(SharedLaws)}:  # from a file
             given = SharedLaws(**given)
         if not isinstance(given, Structure | SharedLaws):
             raise ValueError(f"structure is {shown(given)}: it has to be a Structure.")
@@ -426,7 +426,7 @@ def whole_number(value: Any, name: str) -> int:
 
 def real_number(value: Any, name: str) -> float:
     """`value` as a float. Raises if it is not a number."""
-    if isinstance(value, str):
+    if isinstance(value, str) or np.iscomplexobj(value):
         raise ValueError(f"{name} is {shown(value)}: it has to be a number.")
     try:
         return float(value)

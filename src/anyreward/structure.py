@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._checks import called
 from .shared_laws import LONGEST, MOST_DRAWS, MOST_EDGES, SharedLaws, distribution, packed, shown
 
 
@@ -313,7 +314,8 @@ class Structure:
             if name not in laws:
                 raise ValueError(f"known has the law {shown(name)}, which no state and action draw from: leave it out.")
             possible = outcomes[laws[name]]
-            if not isinstance(given, Mapping | Sequence | np.ndarray) or isinstance(given, str):
+            given = given.tolist() if isinstance(given, np.ndarray) else given
+            if not isinstance(given, Mapping | Sequence) or isinstance(given, str):
                 raise ValueError(f"known gives {shown(given)} for the law {shown(name)}: a list of probabilities is needed.")
             p = [given.get(x, 0.0) for x in possible] if isinstance(given, Mapping) else list(given)
             unknown = [x for x in given if x not in possible] if isinstance(given, Mapping) else []
@@ -427,13 +429,7 @@ def _check_callable(given: Any, name: str) -> None:
 
 def _called(pair: tuple[int, int], function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function of the user's returns for a pair. Raises a ValueError if it fails."""
-    try:
-        return function(*arguments)
-    except ValueError:
-        raise
-    except Exception as problem:
-        what = f"{type(problem).__name__}, {' '.join(str(problem).split())}"
-        raise ValueError(f"the structure fails for state {pair[0]} with action {pair[1]}: {what}.") from problem
+    return called(f"the structure fails for state {pair[0]} with action {pair[1]}", function, *arguments)
 
 
 def _hashable(name: Any, s: int, a: int) -> Hashable:
@@ -449,6 +445,7 @@ def _hashable(name: Any, s: int, a: int) -> Hashable:
 
 def _checked_outcomes(given: Any, name: Hashable) -> tuple[Any, ...]:
     """The outcomes of a law as a tuple of different values."""
+    given = given.tolist() if isinstance(given, np.ndarray) else given
     count = given if isinstance(given, int | np.integer) else len(given) if hasattr(given, "__len__") else 0
     if isinstance(given, bool) or count > MOST_EDGES:
         raise ValueError(

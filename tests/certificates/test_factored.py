@@ -67,12 +67,12 @@ def random_problem(seed):
     return model, q, c, tau, lam, nu
 
 
-def joint_bound(model, q, c, tau, lam):
+def joint_bound(model, q, c, tau, lam, gamma=1.0):
     """Phi by backward induction on joint states, with charges for each part (`docs/theory.md`, 15.7), in plain loops."""
     H, sizes = model.horizon, model.sizes
     V = dict.fromkeys(itertools.product(*map(range, sizes)), 0.0)
     for h in range(H - 2, -1, -1):
-        w, kappa, new = H - 1 - h, sum(1 / (4 * lam[j]) for j in range(h + 1, H)), {}
+        w, kappa, new = sum(gamma**j for j in range(h + 1, H)), sum(gamma**j / (4 * lam[j]) for j in range(h + 1, H)), {}
         for s in V:
             top = 0.0
             for a in range(model.n_actions):
@@ -83,7 +83,7 @@ def joint_bound(model, q, c, tau, lam):
                 top = max(top, min(w, total))
             new[s] = top
         V = new
-    return lam.sum() / 2 + V[model.start]
+    return sum(gamma**j * lam[j] / 2 for j in range(H)) + V[model.start]
 
 
 def test_it_is_never_below_the_bound_on_joint_states():
@@ -91,8 +91,9 @@ def test_it_is_never_below_the_bound_on_joint_states():
     below = 0
     for seed in range(12):
         model, *problem, nu = random_problem(seed)
-        joint = joint_bound(model, *problem)
+        joint, discounted = joint_bound(model, *problem), joint_bound(model, *problem, 0.7)
         assert error(model._kinds, *problem, nu)[0] >= joint
+        assert joint > error(model._kinds, *problem, 0 * nu, 0.7 ** np.arange(5))[0] >= discounted
         assert error(model._kinds, *problem, 0 * nu)[0] >= joint
         more = [kind._replace(share=3 * kind.share) for kind in model._kinds]
         below += any(error(more, *problem, np.full(5, price))[0] < joint for price in (0.03, 0.1, 0.3, 0.6))
@@ -280,7 +281,11 @@ def test_data_that_are_refused():
         with pytest.raises(ValueError, match=says):
             counts.add(states, actions)
     assert counts.episodes == 0
-    for quotas, says in ((3, "it has to be a mapping"), ({"x": 3}, "it has to be a mapping"), ({(0, (0,), 0): -1}, "negative")):
+    for quotas, says in (
+        (3, "it has to be a mapping"),
+        ({"x": 3}, "it has to be a mapping"),
+        ({(0, (0,), 0): -1}, "from 0 to 2"),
+    ):
         with pytest.raises(ValueError, match=says):
             model.counts(quotas)
     counts.add(s[0], a[0])
@@ -289,3 +294,24 @@ def test_data_that_are_refused():
         certificate.evaluate(lambda h, s: np.full(10, 2), lambda h, s, a: 0 * a, episodes=10)
     with pytest.raises(ValueError, match="the reward has to return 10 numbers from 0 to 1"):
         certificate.evaluate(lambda h, s: np.zeros(10, int), lambda h, s, a: a + 2.0, episodes=10)
+
+
+def test_a_discount():
+    """Against the certificate of numbered joint states, which is at most a little smaller, and the true value of a policy."""
+    law, gamma = (lambda i, level, a: (level, a == i + 1)), 0.8
+    model = Factored((4, 4), 3, 6, (0, 0), law, discount=gamma)
+    states, actions = played(model, 2_000)
+    counts = model.counts()
+    counts.add(states, actions)
+    certificate = counts.certify()
+    joint = ar.Structure.factored((4, 4), law=law)
+    setting = ar.Setting(n_states=16, n_actions=3, horizon=6, initial_state=0, discount=gamma, structure=joint)
+    whole = ar.certify(ar.Counts.from_episodes(states @ np.array([4, 1]), actions, setting)).epsilon
+    assert 0.98 * whole <= certificate.epsilon < 1.6 * whole
+    assert certificate.epsilon < Factored((4, 4), 3, 6, (0, 0), law).counts().certify().epsilon
+    found = certificate.evaluate(lambda h, s: 0 * s[:, 0], lambda h, s, a: 0.5 + 0 * a, episodes=50)
+    assert found.value == pytest.approx(0.5 * sum(gamma**h for h in range(6)))
+    assert found.lower <= found.value <= found.upper
+    assert "discount 0.8" in str(certificate)
+    with pytest.raises(ValueError, match="discount is 0"):
+        Factored((4, 4), 3, 6, (0, 0), law, discount=0)

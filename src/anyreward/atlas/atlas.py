@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 
 from .. import kernels
-from .._files import file_lock
+from .._files import as_path, file_lock
 from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import Certificate, certify
 from ..certificates.intervals import Robust
@@ -787,8 +787,9 @@ class Atlas:
         inside the same file, where Parquet readers do not look (`atlas.container`). The file is written completely or not at all;
         an older file of that name stays until then.
         """
-        with file_lock(Path(path)):
-            self._write(Path(path), {}, {})
+        path = as_path(path)
+        with file_lock(path):
+            self._write(path, {}, {})
 
     def _write(self, path: Path, progress: dict[str, Any], state: dict[str, np.ndarray]) -> None:
         """Saves the atlas together with what is needed to resume the exploration."""
@@ -817,7 +818,7 @@ class Atlas:
         """
         from .exporting import export
 
-        export(self, Path(path), empirical)
+        export(self, as_path(path), empirical)
 
     def plot(self, grid: tuple[int, int] | None = None) -> Any:
         """A Matplotlib figure: the visits of each state, and the certified epsilon over time.

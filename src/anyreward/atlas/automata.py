@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._checks import called
 from ..rewards.forms import ArrivalReward, reward_of_setting
-from ..setting import real_number, shown, whole_number
+from ..setting import as_list, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     from .atlas import Atlas
@@ -48,13 +49,13 @@ class Automaton:
     def __post_init__(self) -> None:
         if not 1 <= whole_number(self.size, "size") <= MOST:
             raise ValueError(f"size is {self.size}: an automaton has from 1 to {MOST} memories.")
-        for name, call in (("step", self.step), ("pays", self.pays or self.step)):
+        for name, call in (("step", self.step), ("pays", self.step if self.pays is None else self.pays)):
             if not callable(call):
                 raise ValueError(f"{name} is {shown(call)}: it has to be a function of a memory and a state.")
-        if not isinstance(self.accepting, Iterable):
-            raise ValueError(f"accepting is {shown(self.accepting)}: it has to be a list of memories.")
-        object.__setattr__(self, "accepting", tuple(whole_number(q, "accepting") for q in self.accepting))
-        for q in (*self.accepting, whole_number(self.start, "start")):
+        accepting = tuple(whole_number(q, "accepting") for q in as_list(self.accepting, "accepting"))
+        for name, whole in (("accepting", accepting), *((n, whole_number(getattr(self, n), n)) for n in ("size", "start"))):
+            object.__setattr__(self, name, whole)
+        for q in (*accepting, self.start):
             if not 0 <= q < self.size:
                 raise ValueError(f"there is no memory {q}: they go from 0 to {self.size - 1}.")
         if (self.pays is None) == (not self.accepting):
@@ -70,13 +71,14 @@ class Automaton:
         """
         ahead, pays = np.zeros((self.size, n_states), np.int64), np.zeros((self.size, n_states))
         for q, s in np.ndindex(self.size, n_states):
-            ahead[q, s] = whole_number(self.step(q, s), f"the next memory after {q} in state {s}")
-            if not 0 <= ahead[q, s] < self.size:
-                raise ValueError(
-                    f"the next memory after {q} in state {s} is {ahead[q, s]}: memories go from 0 to {self.size - 1}."
-                )
+            where = f"memory {q} and state {s}"
+            then = whole_number(called(f"step fails for {where}", self.step, q, s), f"the next memory after {q} in state {s}")
+            if not 0 <= then < self.size:
+                raise ValueError(f"the next memory after {q} in state {s} is {then}: memories go from 0 to {self.size - 1}.")
+            ahead[q, s] = then
             if self.pays is not None:
-                pays[q, s] = real_number(self.pays(q, s), f"what memory {q} is paid in state {s}")
+                paid = called(f"pays fails for {where}", self.pays, q, s)
+                pays[q, s] = real_number(paid, f"what memory {q} is paid in state {s}")
         if not np.isfinite(pays).all():
             q, s = np.argwhere(~np.isfinite(pays))[0]
             raise ValueError(f"what memory {q} is paid in state {s} is {pays[q, s]}: it has to be a finite number.")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import checked_array
+from .._files import as_path
 from ..certificates.calibrated import CalibratedBound
 from ..certificates.certificate import OBSERVED, Certificate, certify
 from ..data.counts import COLUMNS, Counts
@@ -95,7 +96,7 @@ def load(path: str | os.PathLike[str]) -> Atlas:
     -------
     Atlas
     """
-    return read(Path(path))[0]
+    return read(as_path(path))[0]
 
 
 def read(path: Path) -> tuple[Atlas, dict[str, Any], dict[str, np.ndarray]]:

@@ -25,11 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..setting import probability, shown, whole_number
+from .._checks import called
+from ..setting import probability, real_number, shown, whole_number
 from ..shared_laws import MOST_EDGES, draws_before
 from ..words import assumed, confidence_level, up
 from .betting import mean_interval
-from .decoupled import Kind, smallest_error
+from .decoupled import Kind, behind, smallest_error
 from .deviances import deviance_quantile
 from .law_radii import law_radius, law_tv
 
@@ -57,6 +58,8 @@ class Factored:
         The law of the next value of part i where the action is a and `values` is (its value,): any hashable value, the same where
         laws are the same. By default every part, value and action has a law of its own. It is an assumption that parts move
         independently of each other, and as this says.
+    discount : float, default 1.0
+        gamma: the reward of step h counts gamma^h.
     """
 
     def __init__(
@@ -66,25 +69,35 @@ class Factored:
         horizon: int,
         start: Sequence[int],
         law: Callable[[int, tuple[int], int], Hashable] | None = None,
+        discount: float = 1.0,
     ) -> None:
         try:
             self.sizes, self.start = tuple(map(index, sizes)), tuple(map(index, start))
         except TypeError:
             raise ValueError(f"sizes is {shown(sizes)} and start is {shown(start)}: lists of whole numbers are needed.") from None
         self.n_actions, self.horizon = whole_number(n_actions, "n_actions"), whole_number(horizon, "horizon")
+        self.discount = real_number(discount, "discount")
+        if not 0.0 < self.discount <= 1.0:
+            raise ValueError(f"discount is {shown(discount)}: it has to be in (0, 1].")
+        self.discounts = self.discount ** np.arange(max(1, self.horizon))
         if not self.sizes or min(self.sizes) < 1 or self.n_actions < 1 or self.horizon < 1:
             raise ValueError("sizes, n_actions and horizon have to be at least 1, and there has to be at least one part.")
         if len(self.start) != len(self.sizes) or any(not 0 <= s < n for s, n in zip(self.start, self.sizes, strict=True)):
             raise ValueError(f"start is {shown(start)}: it needs a value of each part, from 0 to its size - 1.")
         if sum(n * n for n in self.sizes) * self.n_actions > MOST_EDGES:
             raise ValueError(f"the parts have more than {MOST_EDGES:,} possible transitions, which are too many.")
+        if law is not None and not callable(law):
+            raise ValueError(f"law is {shown(law)}: it has to be a function of a part, its values and an action.")
         self.laws: dict[Hashable, int] = {}  # the number of each law
         self.outcomes: list[int] = []  # of each law
         self.keys = [np.zeros((n, self.n_actions), np.int64) for n in self.sizes]  # the law of each part, value and action
         for i, n in enumerate(self.sizes):
             for value in range(n):
                 for a in range(self.n_actions):
-                    name = (i, (value,), a) if law is None else law(i, (value,), a)
+                    where = f"the law of part {i} with value {value} and action {a}"
+                    name = (i, (value,), a) if law is None else called(f"{where} fails", law, i, (value,), a)
+                    if not isinstance(name, Hashable):
+                        raise ValueError(f"{where} is {shown(name)}: it has to be hashable, such as a tuple.")
                     self.keys[i][value, a] = g = self.laws.setdefault(name, len(self.laws))
                     if g == len(self.outcomes):
                         self.outcomes.append(n)
@@ -146,9 +159,10 @@ class FactoredCounts:
                 raise ValueError(f"quotas is {shown(quotas)}: it has to be a mapping from laws to their numbers of draws.")
             self._quota = np.zeros(len(model.laws), np.int64)
             for law, n in quotas.items():
-                self._quota[model.laws[law]] = whole_number(n, f"the quota of the law {shown(law)}")
-            if self._quota.min() < 0:
-                raise ValueError(f"a quota is {self._quota.min()}: it cannot be negative.")
+                quota = whole_number(n, f"the quota of the law {shown(law)}")
+                if not 0 <= quota < 2**53:
+                    raise ValueError(f"the quota of the law {shown(law)} is {shown(n)}: it has to be from 0 to 2^53 - 1.")
+                self._quota[model.laws[law]] = quota
 
     @property
     def seen(self) -> dict[Hashable, np.ndarray]:
@@ -172,10 +186,10 @@ class FactoredCounts:
         m, H = len(model.sizes), model.horizon
         s, a = _whole(states, "states"), _whole(actions, "actions")
         s, a = (s[None], a[None]) if s.ndim == 2 and a.ndim == 1 else (s, a)
-        if a.shape[1:] != (H,) or s.shape != (len(a), H + 1, m):
+        if a.ndim != 2 or a.shape[1:] != (H,) or s.shape != (len(a), H + 1, m):
             raise ValueError(
-                f"states have shape {s.shape} and actions {a.shape}: {len(a)} episodes of horizon {H} with {m} parts have states "
-                f"of shape {(len(a), H + 1, m)}."
+                f"states have shape {s.shape} and actions {a.shape}: B episodes of horizon {H} with {m} parts have shapes "
+                f"(B, {H + 1}, {m}) and (B, {H})."
             )
         wrong = (s < 0) | (s >= np.array(model.sizes))
         if wrong.any():
@@ -228,9 +242,9 @@ class FactoredCounts:
         for g, K in enumerate(model.outcomes):
             q[g, :K] = self._drawn[g, :K] / n[g] if n[g] else 1.0 / K
         refuted = self.log_evidence >= -log(FALSE_ALARM)
-        bound = float(model.horizon - 1)
+        bound = float(behind(model.discounts)[0])
         if self.full and not refuted:
-            bound = smallest_error(model._kinds, q, *self._radii(delta), model.horizon)
+            bound = smallest_error(model._kinds, q, *self._radii(delta), model.horizon, model.discount)
         return FactoredCertificate(2.0 * bound, delta, model, self.episodes, self._quota is not None, refuted, q)
 
     def _radii(self, delta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -294,7 +308,7 @@ class FactoredCertificate:
     @property
     def says_nothing(self) -> bool:
         """Whether epsilon is trivial."""
-        return self.epsilon >= self.model.horizon
+        return self.epsilon >= self.model.discounts.sum()
 
     def evaluate(
         self,
@@ -337,22 +351,24 @@ class FactoredCertificate:
             paid = np.asarray(reward(h, states.copy(), actions), dtype=float)
             if paid.shape != (B,) or not ((paid >= 0.0) & (paid <= 1.0)).all():
                 raise ValueError(f"the reward has to return {B} numbers from 0 to 1, not so at step {h}.")
-            returns += paid
+            returns += model.discounts[h] * paid
             for i, keys in enumerate(model.keys):
                 law = keys[states[:, i], actions]
                 states[:, i] = np.minimum((rng.random(B)[:, None] >= steps[law]).sum(axis=1), last[law])
         H, m = model.horizon, len(model.sizes)
-        lower, upper = mean_interval(np.minimum(returns, float(H)), delta, 0.0, float(H))
+        most = float(model.discounts.sum())
+        lower, upper = mean_interval(np.minimum(returns, most), delta, 0.0, most)
         # Sums of rewards, and probabilities of single outcomes, are rounded.
         slack = self.epsilon / 2 + 2.0**-50 * H * H * m * max(model.outcomes)
-        return FactoredValue(max(0.0, lower - slack), float(returns.mean()), min(float(H), upper + slack))
+        return FactoredValue(max(0.0, lower - slack), float(returns.mean()), min(most, upper + slack))
 
     def __str__(self) -> str:
         model, kind = self.model, "calibrated" if self.calibrated else "tight"
         why = ": the data contradict the declaration" if self.refuted else ""
+        horizon = f"horizon {model.horizon}" + ("" if model.discount == 1.0 else f", discount {model.discount:g}")
         return (
             f"epsilon {up(self.epsilon)}{f' (which says nothing{why})' if self.says_nothing else ''} with probability "
-            f"{confidence_level(self.delta)}, any reward of a step, state and action in [0, 1], horizon {model.horizon}, {kind} "
+            f"{confidence_level(self.delta)}, any reward of a step, state and action in [0, 1], {horizon}, {kind} "
             f"bounds, {self.episodes:,} episodes{assumed(self.assumptions)}"
         )
 

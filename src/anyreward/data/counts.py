@@ -592,6 +592,8 @@ class Counts(Declarations):
         """
         setting = replace(self.setting, structure=None)
         if structure is not None:
+            if not hasattr(structure, "step_dependent"):
+                raise ValueError(f"structure is {shown(structure)}: it has to be a Structure.")
             stationary = setting.stationary and not structure.step_dependent
             setting = replace(setting, structure=structure, stationary=stationary)  # type: ignore[arg-type]
         columns, pooled = self.columns(), setting.stationary and not self.setting.stationary

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import check_writable, reason
+from .._files import as_path, check_writable, reason
 from ..atlas.format import one_sentence, read
 from ..certificates.bounds import bound_options, with_later_options
 from ..certificates.certificate import OBSERVED, fingerprint
@@ -44,7 +44,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike[str], seconds: float) -> None:
-        self.path, self.seconds = absolute(Path(path)), seconds
+        self.path, self.seconds = absolute(as_path(path)), seconds
         check_writable(self.path)
         self.call: dict[str, Any] = {}
         self.wrong: dict[str, Any] = {}  # what went wrong in the environment, if anything did

@@ -4,15 +4,16 @@ An observation of several parts (Dict, Tuple, MultiDiscrete, bins of several dim
 own: the levels of two machines, the lengths of two queues. For each part, the random transitions of an audit are searched for a
 small set of parts on which its next value seems to depend, itself always among them. A set is a candidate if the likelihood-ratio
 test of `data.likelihood` finds no evidence that the other parts matter, nor that the next values of two parts depend on each
-other. With little data nothing is found against anything, so this is a hint for people who know their environment. To declare
-what the data suggest, without knowing it, would void the certificate.
+other. With little data nothing is found against anything, and then it is said that there are too few samples to tell. This is a
+hint for people who know their environment. To declare what the data suggest, without knowing it, would void the certificate.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from math import prod
+from math import log, prod
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..data.spaces import Binned, Codec, Ravelled
 
 Transition = tuple[int, int, int, int]  # step, state, action, next state
 MOST_PARENTS = 3  # parts on which another one may seem to depend
+SHIFT = 0.2  # in probability: a test that would not notice so large a dependence cannot tell
 
 
 def parts_of(observations: Codec) -> tuple[list[str], tuple[int, ...]]:
@@ -66,6 +68,35 @@ def parents_of(transitions: Sequence[Transition], sizes: tuple[int, ...], n_acti
     return found
 
 
+def can_tell(
+    transitions: Sequence[Transition], sizes: tuple[int, ...], n_actions: int, parents: Sequence[tuple[int, ...]]
+) -> bool:
+    """Whether there are samples enough for each of the tests that found nothing to notice a dependence that moves `SHIFT`.
+
+    If the laws of two halves of a row's samples are so far apart in total variation, log e grows by at least SHIFT^2/2 for each
+    sample (Pinsker), and (K-1)/2 log n is the price of each context that is predicted on its own. A rule of thumb, not a bound.
+    """
+    _, s, a, then = np.array(transitions).T
+    now, after = (np.stack(np.unravel_index(x, sizes), axis=1) for x in (s, then))
+
+    def enough(row: Sequence[int], context: np.ndarray, i: int) -> bool:
+        rows, gains = prod(sizes[j] for j in row) * n_actions, []
+        seen: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+        for key, *sample in zip(
+            np.column_stack([now[:, list(row)], a]).tolist(), context.tolist(), after[:, i].tolist(), strict=True
+        ):
+            seen.setdefault(tuple(key), []).append((tuple(sample[0]), sample[1]))
+        for samples in seen.values():
+            n, contexts = len(samples), Counter(c for c, _ in samples)
+            share, K = max(contexts.values()) / n, len({y for _, y in samples})
+            gains.append(2 * share * (1 - share) * n * SHIFT**2 - 0.5 * (len(contexts) - 1) * max(1, K - 1) * log(n + 1))
+        return max(sum(gains), max(gains) - log(rows)) - log(2) > -log(ALARM)
+
+    every = range(len(sizes))
+    pairs = [(sorted({*parents[i], *parents[j]}), after[:, [j]], i) for i in every for j in range(i)]
+    return all(enough(*test) for test in [*((q, now, i) for i, q in enumerate(parents) if len(q) < len(sizes)), *pairs])
+
+
 def part_lines(observations: Codec, transitions: Sequence[Transition], n_actions: int) -> list[str]:
     """What to say about the parts of an observation, as lines of the report of an audit; nothing if nothing is suggested."""
     names, sizes = parts_of(observations)
@@ -84,8 +115,10 @@ def part_lines(observations: Codec, transitions: Sequence[Transition], n_actions
         more = (f"{names[i]}: [{', '.join(names[j] for j in q)}]" for i, q in enumerate(parents) if q != (i,))
         written = f", parents={{{', '.join(more)}}}" if named else f", parents={parents}"
     declared = f"{{{', '.join(f'{name}: {size}' for name, size in zip(names, sizes, strict=True))}}}" if named else str(sizes)
+    tells = can_tell(transitions, sizes, n_actions, parents)
+    found = "no evidence that" if tells else "too few samples to tell, and no evidence, whether"
     return [
-        f"Parts: no evidence that {says} (given the action; likelihood-ratio tests, which warn at p <= {ALARM:g}).",
+        f"Parts: {found} {says} (given the action; likelihood-ratio tests, which warn at p <= {ALARM:g}).",
         f"  If you know that they move independently, declare it: the structure ar.Structure.factored({declared}{written}) needs "
         f"far fewer episodes, with {laws:,} laws in place of {pairs:,}.",
     ]

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ..data.numbering import Numbering
-from ..setting import Setting, shown
+from ..setting import Setting, real_number, shown
 
 Reward = Any  # one of the forms above
 OWN = "own"  # stands for the environment's own reward
@@ -160,7 +160,11 @@ def as_reward(
         r = _from_function(reward, S, A, H)
     else:
         try:
+            if np.iscomplexobj(reward):
+                raise TypeError  # NumPy would leave out the imaginary part
             r = np.asarray(reward, dtype=float)
+        except OverflowError:
+            raise ValueError("reward has a number that is too large for a float: its values have to be finite.") from None
         except (TypeError, ValueError):
             raise ValueError(
                 f"reward is a {type(reward).__name__}: it has to be an array, a table or a function (h, s, a) or (h, s, a, next)."
@@ -186,8 +190,8 @@ WIDTHS = (1e-100, 1e100)  # how wide a range may be: values in it can be rescale
 def checked_range(reward_range: Any) -> tuple[float, float]:
     """`reward_range` as two floats. Raises if they are not finite, or the first is not below the second by at least 1e-100."""
     try:
-        low, high = (float(x) for x in reward_range)
-    except (TypeError, ValueError):
+        low, high = (real_number(x, "reward_range") for x in reward_range)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"reward_range is {shown(reward_range)}: it has to be two numbers, (lowest, highest).") from None
     if not (isfinite(low) and isfinite(high) and low < high):
         raise ValueError(f"reward_range is {reward_range}: the first number has to be below the second, both finite.")

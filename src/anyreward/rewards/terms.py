@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..setting import shown
+from ..setting import real_number, shown
 from .combining import combined
 from .forms import OWN, ArrivalReward, Composite, Reward
 
@@ -29,6 +29,7 @@ class Terms(Composite):
     """
 
     parts: tuple[tuple[str, float, Reward], ...]
+    __array_ufunc__ = None  # so that NumPy leaves sums and products with its numbers to these methods
 
     def each(
         self, as_array: Callable[[Reward], np.ndarray | ArrivalReward], shape: tuple[int, int, int]
@@ -44,7 +45,7 @@ class Terms(Composite):
 
     def __add__(self, other: Terms) -> Terms:
         if not isinstance(other, Terms):
-            return NotImplemented
+            raise ValueError(f"{shown(other)} is added to a term: only terms can be, anyreward.term(name, reward).")
         sums = {name: (factor, reward) for name, factor, reward in self.parts}
         for name, factor, reward in other.parts:
             before, same = sums.get(name, (0.0, reward))
@@ -54,33 +55,42 @@ class Terms(Composite):
         return Terms(tuple((name, factor, reward) for name, (factor, reward) in sums.items()))
 
     def __radd__(self, other: object) -> Terms:
-        return self if other == 0 and isinstance(other, int) else NotImplemented  # what the built-in sum begins with
+        return self if isinstance(other, int) and other == 0 else self + other  # type: ignore[operator]  # 0 is how sum begins
 
     def __mul__(self, number: float) -> Terms:
-        if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
-            return NotImplemented
-        if not isfinite(number):
-            raise ValueError(f"a term is multiplied by {number}: it has to be a finite number.")
-        return Terms(tuple((name, factor * float(number), reward) for name, factor, reward in self.parts))
+        factor = _factor(number)
+        return Terms(tuple((name, before * factor, reward) for name, before, reward in self.parts))
 
     __rmul__ = __mul__
 
     def __truediv__(self, number: float) -> Terms:
-        if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
-            return NotImplemented
-        if number == 0:
+        factor = _factor(number)
+        if factor == 0:
             raise ValueError("a term is divided by 0: it has to be another number.")
-        return self * (1 / float(number))
+        return self * (1 / factor)
 
     def __neg__(self) -> Terms:
         return self * -1.0
 
     def __sub__(self, other: Terms) -> Terms:
-        return self + -other
+        return self + (-other if isinstance(other, Terms) else other)
+
+    def __rsub__(self, other: Any) -> Terms:
+        return self + other
 
     def __repr__(self) -> str:
         said = " + ".join(f"{factor:g} * term({name!r}, {shown(reward)})" for name, factor, reward in self.parts)
         return said.replace("+ -", "- ")
+
+
+def _factor(number: Any) -> float:
+    """The factor of a term as a float."""
+    if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+        raise ValueError(f"a term is multiplied or divided by {shown(number)}: it has to be a number.")
+    factor = real_number(number, "the factor of a term")
+    if not isfinite(factor):
+        raise ValueError(f"a term is multiplied or divided by {factor}: it has to be a finite number.")
+    return factor
 
 
 def term(name: str, reward: Any) -> Terms:
