@@ -1,4 +1,4 @@
-"""Log-coverage (Li, Yan, Chen & Fan 2023, the first stage of their reward-agnostic algorithm), in an adaptive form.
+"""Log-coverage (Li, Yan, Chen & Fan 2023, the first stage of their reward-free algorithm), in an adaptive form.
 
     Q_h(s,a) = g(n) + p_hat max_b Q_{h+1}(.,b),    g(n) = 1 / (n/t + xi) = t / (n + 1/H),  xi = 1/(t H);   (H-h) g(0) without data
 
@@ -33,7 +33,15 @@ MOST = 2**24  # numbers (h, s, a) up to which the quality is computed unasked
 
 
 class Design(NamedTuple):
-    """How well the visits of some counts cover what can be reached."""
+    """How well the visits of some counts cover what can be reached.
+
+    Example:
+
+        from anyreward.algorithms.log_coverage import design_of
+
+        design = design_of(anyreward.explore(env, horizon=20, max_episodes=100).counts)
+        design.value, design.optimum
+    """
 
     value: float  # max_pi sum d^pi / d in the empirical model; infinite if an action of a visited state was never tried
     optimum: int  # how many pairs (h, s, a) can be reached, as far as the counts know: the least possible value
@@ -45,7 +53,14 @@ class Design(NamedTuple):
 
 
 def design_of(counts: Counts) -> Design | None:
-    """The quality of counts as a design. None if steps are pooled, as counts do not tell the step then, or without episodes."""
+    """The quality of counts as a design. None if steps are pooled, as counts do not tell the step then, or without episodes.
+
+    Example:
+
+        from anyreward.algorithms.log_coverage import design_of
+
+        design_of(anyreward.explore(env, horizon=20, max_episodes=100).counts)
+    """
     setting, t = counts.setting, counts.episodes
     if setting.stationary or t == 0:
         return None

@@ -38,7 +38,13 @@ if TYPE_CHECKING:
 
 @register("mdp-gape")
 class MDPGapE(BPIUCRL):
-    """MDP-GapE as ask and tell; see `BPIUCRL` for options."""
+    """MDP-GapE as ask and tell; see `BPIUCRL` for options.
+
+    Example:
+
+        atlas = anyreward.explore(env, horizon=20, max_episodes=100, algorithm="mdp-gape")
+        atlas.source["own"]["epsilon"]                  # how much its first action can lose
+    """
 
     goal = "first action"
     guarantee = "its first action epsilon-optimal at the stop; nothing about later ones"
@@ -75,7 +81,14 @@ class MDPGapE(BPIUCRL):
         return found
 
     def first_action(self, state: int | None = None) -> int:
-        """The recommended first action, b, in an initial state, which has to be given unless there is only one."""
+        """The recommended first action, b, in an initial state, which has to be given unless there is only one.
+
+        Example:
+
+            explorer = anyreward.ALGORITHMS["mdp-gape"](setting, reward)
+            explorer.tell(*env.rollout(explorer.ask()))
+            explorer.first_action()
+        """
         actions = {s: b for s, _, b, _ in self._candidates()}
         if state is None and len(actions) != 1:
             raise ValueError("state is not given: episodes can start in several states.")

@@ -74,6 +74,10 @@ def weights(setting: Setting) -> np.ndarray:
 class RFTrajectory(GreedyExplorer):
     """RF-trajectory as ask and tell.
 
+        explorer = anyreward.RFTrajectory(setting, delta=0.1)
+        explorer.tell(*env.rollout(explorer.ask(), episodes=10))
+        explorer.certificate().epsilon
+
     Parameters
     ----------
     charge
@@ -82,12 +86,6 @@ class RFTrajectory(GreedyExplorer):
         (`docs/algorithms.md`, Samplers).
     setting, delta, bounds, clip, max_successors, transfer, seed, growth, ties, replan
         See `GreedyExplorer`.
-
-    Example:
-
-        explorer = anyreward.RFTrajectory(setting, delta=0.1)
-        explorer.tell(*env.rollout(explorer.ask(), episodes=10))
-        explorer.certificate().epsilon
     """
 
     guarantee = "every plan epsilon-optimal at the stop (trajectory certificate)"

@@ -126,6 +126,11 @@ class UCBZero(OptimisticExplorer):
 class HistoryPolicy:
     """A policy that goes on as it would have done before some past episode, drawn anew at every step.
 
+        from anyreward.algorithms.ucb_zero import history_policy
+
+        atlas = anyreward.explore(env, horizon=20, max_episodes=50, algorithm="ucb-zero", record=True)
+        policy = history_policy(atlas, reward)
+
     What it does depends on (h, s) and on the episode k that it is at, so it is no (H, S) array: `draw` gives an actor for one
     episode.
 
@@ -172,7 +177,16 @@ class HistoryPolicy:
         return past[: bisect_left(past, k)]
 
     def draw(self, rng: np.random.Generator) -> Callable[[int, int], int]:
-        """How to play one episode: a function of step and state, to be asked at every step from the first on."""
+        """How to play one episode: a function of step and state, to be asked at every step from the first on.
+
+        Example:
+
+            from anyreward.algorithms.ucb_zero import history_policy
+
+            atlas = anyreward.explore(env, horizon=20, max_episodes=50, algorithm="ucb-zero", record=True)
+            act = history_policy(atlas, reward).draw(np.random.default_rng(0))
+            action = act(0, 15)                             # at step 0 in state 15
+        """
         k, H = self.episodes, self.horizon
 
         def act(h: int, s: int) -> int:
@@ -190,6 +204,11 @@ class HistoryPolicy:
 
 def history_policy(atlas: Atlas, reward: Reward) -> HistoryPolicy:
     """The history policy for a reward, from an atlas that was explored by "ucb-zero" with `record=True`.
+
+        from anyreward.algorithms.ucb_zero import history_policy
+
+        atlas = anyreward.explore(env, horizon=20, max_episodes=50, algorithm="ucb-zero", record=True)
+        policy = history_policy(atlas, reward)
 
     It loses at most `atlas.source["own"]["epsilon"]` if that is a number and this is one of the rewards fixed beforehand.
     """

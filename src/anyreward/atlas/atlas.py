@@ -667,7 +667,12 @@ class Atlas:
         return {}
 
     def radii(self, delta: float, last_step: bool) -> np.ndarray:
-        """The KL radii of all rows for a delta, and whether the event covers the laws of the last step; computed once."""
+        """The KL radii of all rows for a delta, and whether the event covers the laws of the last step; computed once.
+
+        Example:
+
+            atlas.radii(0.1, last_step=False).max()
+        """
         if (delta, last_step) not in self._radii:
             self._radii[delta, last_step] = self.certificate.bound.kl_radii(self._ordered, delta, last_step)
         return self._radii[delta, last_step]

@@ -178,7 +178,12 @@ class Discovery:
     atlas: Atlas = field(repr=False)
 
     def policy(self, state: int) -> np.ndarray:
-        """The policy (H, S) that goes to a state within its certified number of steps."""
+        """The policy (H, S) that goes to a state within its certified number of steps.
+
+        Example:
+
+            atlas.discover(3).policy(16)
+        """
         bound = self.certified.get(int(state), inf)
         if bound == inf:
             raise ValueError(f"no number of steps is certified for {self.atlas.called(int(state))}: there is no policy to give.")
@@ -196,7 +201,13 @@ class Discovery:
     __repr__ = __str__
 
     def lines(self) -> list[str]:
-        """What is certified, a line for each state."""
+        """What is certified, a line for each state.
+
+        Example:
+
+            for line in atlas.discover(3).lines():
+                print(line)
+        """
         ways = sorted(self.certified.items(), key=lambda pair: (pair[1], pair[0]))
         return [
             f"{self.atlas.state_name(s)}: " + ("no number can be certified" if bound == inf else f"within {up(bound, 6)} steps")
