@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import fsum, inf
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ from ..rewards.forms import ArrivalReward
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..data.empirical import EmpiricalModel
     from ..kernels.planning import Choice, Found, Places
+    from ..kernels.table import Table
 
 
 class Robust:
@@ -149,6 +152,8 @@ class Robust:
         self._sweep(two, (paid(reward), None), 1.0, side, None, np.zeros((0, 0, 0)), free, found)
         return found.Q[0]
 
-    def start(self, V: np.ndarray, side: float) -> float:
-        """The extreme expectation of V (n_outcomes,) over the initial state."""
-        return self._start(V[None], side) - float(self.beyond[0])
+    def of_fewer(self, table: Table, model: EmpiricalModel) -> Robust:
+        """The same balls where the outcomes have other numbers and many are one: for `ahead` alone."""
+        fewer = copy(self)
+        fewer.table, fewer.model = table, model
+        return fewer
