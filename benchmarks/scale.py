@@ -5,9 +5,9 @@
 
 Every row is measured in a process of its own: CPU seconds, of which the first use of compiled code is no part, and the largest
 resident memory. A transition is one step of `explore`; a look is one computation of the certificate; a plan is `Atlas.plan` with
-its interval. Bytes per pair are those by which the process grew for a loaded atlas with its plan, per visited pair (Linux). An
-exponent b means that the quantity grows like the number of states to the power b at H = 100, or like H to the power b at the
-largest number of states.
+its interval; a page is the report of a plan in HTML. Bytes per pair are those by which the process grew for a loaded atlas with
+its plan, per visited pair (Linux). An exponent b means that the quantity grows like the number of states to the power b at
+H = 100, or like H to the power b at the largest number of states.
 
 QuantEcon is not needed by anything else. For its column: pip install quantecon.
 """
@@ -32,7 +32,8 @@ from rich.table import Table
 EPISODES = 3_000
 SIDES, HORIZONS = (32, 100, 316, 1_000), (10, 32, 100)
 GOALS = {"plan": 2.0, "memory": 2.0}  # CPU seconds and GB, for a million states and H = 100
-COLUMNS = ("transition", "look", "plan", "evaluate", "bytes per pair", "memory")
+SECONDS = ("look", "plan", "evaluate", "explain", "page")
+COLUMNS = ("transition", *SECONDS, "bytes per pair", "memory")
 
 
 def resident() -> float:
@@ -48,6 +49,7 @@ def resident_now() -> float:
 def measured(side: int, horizon: int, stationary: bool) -> dict[str, float]:
     """The row of one problem."""
     import anyreward as ar
+    from anyreward.pages import plan_page
 
     def cpu(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
         seconds = []
@@ -70,6 +72,8 @@ def measured(side: int, horizon: int, stationary: bool) -> dict[str, float]:
 
     small, _ = explored(5, 5, 50)  # so that everything is compiled
     small.evaluate(small.plan(goal(5)), goal(5))
+    small.explain(goal(5))
+    plan_page(small.plan(goal(5)), "")
     atlas, exploring = explored(side, horizon, EPISODES)
     certificate, pairs = atlas.certificate, atlas.counts.visited_pairs
     with tempfile.TemporaryDirectory() as folder:
@@ -80,12 +84,17 @@ def measured(side: int, horizon: int, stationary: bool) -> dict[str, float]:
     look, _ = cpu(lambda: ar.certify(atlas.counts, certificate.delta, certificate.bounds), 1)
     plan, made = cpu(lambda: atlas.plan(goal(side)))
     evaluate, _ = cpu(lambda: atlas.evaluate(made, goal(side)))
+    grown = resident_now() - before
+    explain, _ = cpu(lambda: atlas.explain(goal(side)), 1)
+    page, _ = cpu(lambda: plan_page(made, ""), 1)
     return {
         "transition": exploring / (EPISODES * horizon),
         "look": look,
         "plan": plan,
         "evaluate": evaluate,
-        "bytes per pair": (resident_now() - before) / pairs,
+        "explain": explain,
+        "page": page,
+        "bytes per pair": grown / pairs,
         "memory": resident() / 1e9,
     }
 
@@ -111,7 +120,7 @@ def scale() -> None:
         for side, horizon in sizes:
             row = rows[side, horizon] = in_a_process(side, horizon, stationary)
             table.add_row(
-                f"{side**2:,}", str(horizon), f"{1e9 * row['transition']:.0f} ns", *(f"{row[x]:.3g} s" for x in COLUMNS[1:4]),
+                f"{side**2:,}", str(horizon), f"{1e9 * row['transition']:.0f} ns", *(f"{row[x]:.3g} s" for x in SECONDS),
                 f"{row['bytes per pair']:,.0f}", f"{row['memory']:.2f} GB",
             )  # fmt: skip
         in_states = [exponent([n**2 for n in SIDES], [rows[n, HORIZONS[-1]][x] for n in SIDES]) for x in COLUMNS]
@@ -120,7 +129,7 @@ def scale() -> None:
         table.add_row("exponent", "S", *(f"{b:.2f}" for b in in_states))
         table.add_row("", "H", *(f"{b:.2f}" for b in in_steps))
         largest = rows[SIDES[-1], HORIZONS[-1]]
-        table.add_row("goal", "", "", "", f"{GOALS['plan']} s", "", "", f"{GOALS['memory']} GB")
+        table.add_row("goal", "", *(f"{GOALS[x]:g}" if x in GOALS else "" for x in COLUMNS))
         console.print(table)
         for name, most in GOALS.items():
             console.print(f"{name}: {largest[name]:.3g}, goal {most:g}: {'met' if largest[name] <= most else 'NOT MET'}")

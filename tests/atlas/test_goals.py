@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.atlas import goals
 
 from ..helpers.coverage import allowed
 from ..helpers.problems import by_step, random_mdp
@@ -216,6 +217,27 @@ def test_everything_about_goals_holds_at_once():
 def test_bad_goals_are_named(atlas, call, said):
     with pytest.raises(ValueError, match=said):
         call(atlas)
+
+
+@pytest.mark.parametrize("terminal", [None, "outcome", "state"])
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("episodes", [0, 3, 30])
+def test_states_that_are_alike_may_be_one(monkeypatch, terminal, stationary, episodes):
+    """What was never visited and is read alike makes no difference: the same with every state by itself."""
+    world = ar.envs.grid_world(5, 5, start=(2, 2), goal=(4, 4)) if terminal is None else "FrozenLake-v1"
+    options = {} if terminal is None else {"terminal": terminal}
+    atlas = ar.explore(world, 4, max_episodes=episodes, stationary=stationary, progress=False, **options)
+    asked = [(lambda cautious: atlas.reach(("state == 6", "state == 7"), cautious=cautious)), (lambda _: atlas.avoid([1, 8]))]
+    fewer = [ask(cautious) for ask in asked for cautious in (False, True)]
+    N = atlas.counts.setting.n_outcomes
+    assert all(len(one.kept) < len(one.first) for one in fewer)
+    monkeypatch.setattr(goals, "alike", lambda *_: (np.arange(N), np.arange(N), np.ones(N)))
+    for one, ask, cautious in zip(fewer, [ask for ask in asked for _ in range(2)], (False, True) * 2, strict=True):
+        other = ask(cautious)
+        assert len(other.kept) == len(other.first)
+        np.testing.assert_array_equal(one.policies, other.policies)
+        found, right = ((x.value.lower, x.value.value, x.value.upper, x.best, x.steps or 0.0) for x in (one, other))
+        np.testing.assert_allclose(found, right, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("pays", [1.0, -1.0])

@@ -143,6 +143,7 @@ MEMORY = """
 import json, resource
 import numpy as np
 import anyreward as ar
+from anyreward.pages import plan_page
 
 def grown():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -156,6 +157,9 @@ def plan(S, H, stationary, episodes=200):
     atlas = ar.Atlas(counts, ar.certify(counts))
     made = atlas.plan("state == 3")
     atlas.evaluate(made, "state == 3")
+    atlas.explain("state == 3")
+    plan_page(made, "state == 3")
+    atlas.reach("state == 3")
     return made
 
 for stationary in (True, False):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._checks import called
-from ..rewards.forms import ArrivalReward, reward_of_setting
+from ..rewards.forms import ArrivalReward, core, reward_of_setting
 from ..setting import as_list, real_number, shown, whole_number
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Automaton:
             twice = anyreward.Automaton(3, step=lambda q, s: min(q + (s == 3), 2), accepting=[2])
             next_memory, paid = twice.table(n_states=31)
         """
+        if isinstance(self.step, Reading) and self.pays is None:
+            return self.step.ahead, np.zeros((self.size, n_states))
         ahead, pays = np.zeros((self.size, n_states), np.int64), np.zeros((self.size, n_states))
         for q, s in np.ndindex(self.size, n_states):
             where = f"memory {q} and state {s}"
@@ -85,21 +87,28 @@ class Automaton:
         return ahead, pays
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The step of an automaton whose next memories are known as an array, (size, n_states)."""
+
+    ahead: np.ndarray
+
+    def __call__(self, q: int, s: int) -> int:
+        return int(self.ahead[q, s])
+
+
 def reaching(goals: Sequence[np.ndarray], avoided: np.ndarray) -> Automaton:
     """All goals, (S,) booleans each, one after the other, before any state that is avoided."""
     done, failed = len(goals), len(goals) + 1
-
-    def step(q: int, s: int) -> int:
-        if q >= done:
-            return q
-        return failed if avoided[s] else q + int(goals[q][s])
-
-    return Automaton(done + 2, step, (done,))
+    ahead = np.repeat(np.arange(done + 2)[:, None], len(avoided), axis=1)
+    for q, goal in enumerate(goals):
+        ahead[q] = np.where(avoided, failed, q + goal)
+    return Automaton(done + 2, Reading(ahead), (done,))
 
 
 def avoiding(avoided: np.ndarray) -> Automaton:
     """Never in a state that is avoided, (S,) booleans."""
-    return Automaton(2, lambda q, s: max(q, int(avoided[s])), (0,))
+    return Automaton(2, Reading(np.stack([avoided.astype(int), np.ones(len(avoided), int)])), (0,))
 
 
 def states_of(atlas: Atlas, given: Any, name: str) -> np.ndarray:
@@ -107,7 +116,8 @@ def states_of(atlas: Atlas, given: Any, name: str) -> np.ndarray:
     S = atlas.counts.setting.n_states
     if isinstance(given, str):
         r = reward_of_setting(given, atlas.counts.setting, None, atlas.numbering)
-        if isinstance(r, ArrivalReward) or (r != r[:1, :, :1]).any() or not np.isin(r, (0.0, 1.0)).all():
+        few = np.zeros(0) if isinstance(r, ArrivalReward) else core(r)  # an axis on which it does not depend has length 1
+        if isinstance(r, ArrivalReward) or (few != few[:1, :, :1]).any() or not np.isin(few, (0.0, 1.0)).all():
             raise ValueError(f"{name} is {shown(given)}: it has to be a condition on the state alone, such as 'state == 30'.")
         found = r[0, :S, 0] == 1.0
     else:

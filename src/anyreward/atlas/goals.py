@@ -11,11 +11,13 @@ event, no further delta (`docs/theory.md`, 18.1 and 18.2).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
+from functools import cached_property
+from math import fsum, inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import kernels
 from ..certificates.intervals import Robust
 from ..kernels.robust import LOWER, UPPER
 from ..playing.lanes import legal_action
@@ -49,7 +51,7 @@ class GoalPlan:
     Attributes
     ----------
     policies : ndarray of int, (H, memories, S)
-        The action for each step, memory and state.
+        The action for each step, memory and state. The array is made when it is first asked for.
     value : Interval
         The probability of meeting the goal; for a reward machine, the expected sum of what it pays.
     best : float
@@ -63,7 +65,9 @@ class GoalPlan:
     memoryless : bool
     """
 
-    policies: np.ndarray
+    chosen: np.ndarray = field(repr=False)  # (H, memories, K): the actions in the states `kept` ...
+    kept: np.ndarray = field(repr=False)
+    first: np.ndarray = field(repr=False)  # (S,): ... and elsewhere, at all steps: all actions are equally good there
     value: Interval
     best: float
     steps: float | None
@@ -81,6 +85,13 @@ class GoalPlan:
                 "the policy for this goal needs a memory, which a table of steps and states has not: play it by its player."
             )
         return self.policies[:, self.automaton.start]
+
+    @cached_property
+    def policies(self) -> np.ndarray:
+        found = np.empty((*self.chosen.shape[:2], len(self.first)), np.int32)
+        found[:] = self.first
+        found[:, :, self.kept] = self.chosen
+        return found
 
     def player(self) -> Player:
         """What plays one episode and remembers what was read.
@@ -119,17 +130,47 @@ class Player:
     def act(self, observation: Any, action_mask: Any = None) -> Any:
         """The environment's own action for the next observation, the initial one first; `action_mask` as for `Plan.act`."""
         plan, numbering = self._plan, self._plan.atlas.numbering
-        if self._h >= len(plan.policies):
+        if self._h >= len(plan.chosen):
             raise ValueError(f"the episode is over after {self._h} actions: make another player for the next one.")
         s = numbering.state(observation)
         self._memory = plan.automaton.step(self._memory, s)
-        action = int(plan.policies[self._h, self._memory, s])
+        place = int(np.searchsorted(plan.kept, s))
+        known = place < len(plan.kept) and plan.kept[place] == s
+        action = int(plan.chosen[self._h, self._memory, place] if known else plan.first[s])
         self._h += 1
         return numbering.action(legal_action(action, action_mask, numbering, s))
 
 
+def alike(atlas: Atlas, read: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The outcomes that were visited, and one for each kind of the others: of one kind are those where all of `read` are equal.
+
+    Nothing is known of where the others lead, so that those of one kind have the same values. In order; also the new number of
+    each that is kept, and how many it stands for. With a structure all are kept: it says where others lead.
+    """
+    counts, setting = atlas.counts, atlas.counts.setting
+    table, visited = counts.model_table, np.zeros(setting.n_outcomes, bool)
+    visited[table.state[1 : table.used[kernels.table.NODES]]] = True
+    visited[setting.starts[0] if not setting.estimates_start else []] = True
+    visited[:] |= setting.structure is not None
+    others = np.flatnonzero(~visited)
+    kind = np.zeros(len(others), np.int64)
+    for row in read:
+        values, each = np.unique(row[others], return_inverse=True)
+        if len(values) > 1:
+            kind = np.unique(kind * len(values) + each, return_inverse=True)[1]
+    _, first, many = np.unique(kind, return_index=True, return_counts=True)
+    kept = np.concatenate([np.flatnonzero(visited), others[first]])
+    stands_for = np.concatenate([np.ones(int(visited.sum())), many])
+    order, number = np.argsort(kept), np.zeros(setting.n_outcomes, np.int64)
+    number[kept[order]] = np.arange(len(kept))
+    return kept[order], number, stands_for[order]
+
+
 class Product:
-    """Outcomes times memories: values of a policy or of the best actions, in the empirical model or at the ends of the balls."""
+    """Outcomes times memories: values of a policy or of the best actions, in the empirical model or at the ends of the balls.
+
+    Outcomes that were never visited and are read alike are one (`alike`).
+    """
 
     def __init__(self, atlas: Atlas, automaton: Automaton) -> None:
         self.atlas, self.automaton = atlas, automaton
@@ -149,22 +190,40 @@ class Product:
                     f"the automaton changes, or is paid, again when it reads {atlas.called(s)} twice, which does not suit "
                     "terminal='state', where an episode that has terminated stays where it is: explore with terminal='outcome'."
                 )
-        self.ahead, self.pays = np.tile(ahead, N // S), np.tile(pays, N // S)
-        self.over = np.zeros(N, bool)  # where an episode has ended: nothing is read there any more
-        if setting.terminal == "outcome":
-            self.over[S:] = True
+        over, stays = np.arange(N) >= (S if setting.terminal == "outcome" else N), np.zeros(N, bool)
+        stays[atlas.counts.stays()] = True
+        read = [*np.tile(ahead, N // S), *np.tile(pays, N // S), over, stays]
+        self.kept, number, many = alike(atlas, read)
+        self.ahead = np.stack([row[self.kept] for row in read[: automaton.size]])
+        self.pays = np.stack([row[self.kept] for row in read[automaton.size : -2]])
+        self.over = over[self.kept]  # where an episode has ended: nothing is read there any more
+        self.states = int(np.searchsorted(self.kept, S))  # the first ones are states, the others terminations
         self.final = np.isin(np.arange(automaton.size), list(automaton.accepting)).astype(float)
         self.discount = setting.discount if automaton.pays is not None else 1.0
         certificate = atlas.certificate
         radii = atlas.radii(certificate.transition_delta, True)  # arriving with the last step counts: its laws matter
         most = certificate.bound.most_successors(setting)
-        self.robust = Robust(atlas._ordered, radii, most, np.zeros((1, N, setting.n_actions)))
-        self.unsure = np.array([s < S and atlas.counts.is_unsure(s) for s in range(N)])
-        self.illegal = atlas.counts.illegal if len(atlas.counts.illegal) else np.zeros((S, setting.n_actions), bool)
-        self.illegal = np.pad(self.illegal, ((0, N - S), (0, 0)))
-        seen = atlas._seen | np.isin(np.arange(N), atlas.counts.stays())[:, None]
-        blank = ~seen.any(axis=2, keepdims=True)
-        self.allowed = (seen | blank) & ~self.illegal  # as plans do: actions that were seen, where any was
+        self.model = atlas._model.of_fewer(self.kept, number, many)
+        table = atlas._ordered.model_table
+        table = table._replace(state=number[table.state].astype(np.uint32), known=self.model.places.known)
+        self.radius = float(radii.flat[0])
+        balls = Robust(atlas._ordered, radii, most, np.zeros((1, 1, 1)))
+        self.robust = balls.of_fewer(table, self.model)
+        self.starts = number[setting.starts[0]] if not setting.estimates_start else np.zeros(0, int)
+        self.unsure = np.array([s < S and atlas.counts.is_unsure(s) for s in self.kept.tolist()])
+        illegal = atlas.counts.illegal if len(atlas.counts.illegal) else np.zeros((S, setting.n_actions), bool)
+        self.first = (~illegal).argmax(axis=1)  # the first action that is legal in a state, as far as that is known
+        self.illegal = np.concatenate([illegal[self.kept[: self.states]], np.zeros((N, setting.n_actions), bool)])[
+            : len(self.over)
+        ]
+
+    def allowed(self, h: int) -> np.ndarray:
+        """The actions that plans choose among at step h, as other plans do: those that were seen, where any was."""
+        (begin, state, _, stays), seen = self.model.places, self.model.rows.seen.reshape(-1, self.illegal.shape[1])
+        here, found = slice(*begin[min(h, len(begin) - 2) :][:2]), np.zeros_like(self.illegal)
+        found[state[here]] = seen[here]
+        found[stays] = True
+        return (found | ~found.any(axis=1, keepdims=True)) & ~self.illegal
 
     def values(
         self,
@@ -175,7 +234,7 @@ class Product:
         final: np.ndarray | None = None,
         seen: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Policies (H, memories, n_outcomes), those that are given or the best, and V (memories, n_outcomes) of step 0.
+        """Policies (H, memories, kept), those that are given or the best, and V (memories, kept) of step 0.
 
         Parameters
         ----------
@@ -194,12 +253,12 @@ class Product:
         V = np.repeat((self.final if final is None else final)[:, None], N, axis=1)
         chosen = np.zeros((setting.horizon, Q, N), np.int64)
         for h in range(setting.horizon - 1, -1, -1):
-            below, allowed = V.copy(), self.allowed[min(h, len(self.allowed) - 1)]
+            below, allowed = V.copy(), self.allowed(h) if seen else ~self.illegal
             for q in range(Q):
                 f = pays[q] + self.discount * below[self.ahead[q], np.arange(N)]
-                worth = self.atlas._model.expect(h, f) if side is None else self.robust.ahead(h, f, side)
+                worth = self.model.expect(h, f) if side is None else self.robust.ahead(h, f, side)
                 worth = worth + (0.0 if cost is None else cost[q])
-                choice = np.where(allowed if seen else ~self.illegal, worth, -inf)
+                choice = np.where(allowed, worth, -inf)
                 chosen[h, q] = choice.argmax(axis=1) if policies is None else policies[h, q]
                 V[q] = worth[np.arange(N), chosen[h, q]]
                 if side is not None and self.unsure.any():  # any action may be the legal one
@@ -209,17 +268,21 @@ class Product:
 
     def start(self, V: np.ndarray, side: float | None, pays: np.ndarray | None = None) -> float:
         """The value before the initial state is read."""
-        q, N = self.automaton.start, len(self.over)
-        first = (self.pays if pays is None else pays)[q] + V[self.ahead[q], np.arange(N)]
-        return float(self.atlas._model.initial @ first) if side is None else self.robust.start(first, side)
+        q, setting = self.automaton.start, self.atlas.counts.setting
+        first = (self.pays if pays is None else pays)[q] + V[self.ahead[q], np.arange(len(self.over))]
+        if side is None:
+            return float(self.model.initial @ first)
+        if setting.estimates_start:
+            return float(kernels.robust.start(self.robust.table, self.radius, first[: self.states], side))
+        return fsum(setting.starts[1] * first[self.starts])
 
     def plan(self, cautious: bool, arrival: int | None) -> GoalPlan:
         """The policy for the automaton; `arrival` is the memory of having arrived, if the goal is about that."""
         setting, atlas = self.atlas.counts.setting, self.atlas
-        H, S = setting.horizon, setting.n_states
+        H = setting.horizon
         cost = None if arrival is None else np.where(np.arange(self.automaton.size) < arrival, -SLOW / H, 0.0)
         chosen = self.values(LOWER)[0] if cautious else self.values(None, cost=cost, seen=True)[0]
-        chosen = np.stack([self._legal(chosen[:, q]) for q in range(self.automaton.size)], axis=1)
+        chosen = self._legal(chosen)
         low, value, high = (self.start(self.values(side, chosen)[1], side) for side in (LOWER, None, UPPER))
         best = self.start(self.values(UPPER)[1], UPPER)
         total, least = 1.0 + float((self.discount ** np.arange(H)).sum()), 0.0  # the start, and then the states of each step
@@ -232,12 +295,30 @@ class Product:
         found = Interval(low, min(most, max(least, value)), max(low, high), delta, said)
         others = np.arange(self.automaton.size) != self.automaton.start
         forgetful = bool((self.ahead[others] == np.flatnonzero(others)[:, None]).all())
-        return GoalPlan(chosen[:, :, :S], found, max(best, low), steps, delta, said, self.automaton, atlas, forgetful)
+        kept = self.kept[: self.states]
+        return GoalPlan(
+            chosen[:, :, : self.states],
+            kept,
+            self.first,
+            found,
+            max(best, low),
+            steps,
+            delta,
+            said,
+            self.automaton,
+            atlas,
+            forgetful,
+        )
 
-    def _legal(self, policy: np.ndarray) -> np.ndarray:
-        """A policy (H, n_outcomes) that is legal where that is known."""
-        S = self.atlas.counts.setting.n_states
-        return np.concatenate([self.atlas.legal(policy[:, :S]), policy[:, S:]], axis=1)
+    def _legal(self, chosen: np.ndarray) -> np.ndarray:
+        """Policies (H, memories, kept) that are legal where that is known."""
+        chosen = chosen.astype(np.int32)
+        if len(self.atlas.counts.illegal):
+            kept, everywhere = self.kept[: self.states], self.first.copy()
+            for h, q in np.ndindex(*chosen.shape[:2]):
+                everywhere[kept] = chosen[h, q, : self.states]
+                chosen[h, q, : self.states] = self.atlas.legal(everywhere[None])[0, kept]
+        return chosen
 
     def steps(self, chosen: np.ndarray, arrival: int, lowest: float) -> float:
         """The smallest λ, nearly, such that E[min(T, H)] <= λ P(T <= H) in all models of the balls; inf if there is none.

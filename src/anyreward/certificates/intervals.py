@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import fsum, inf
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,9 @@ from ..rewards.forms import ArrivalReward
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..data.empirical import EmpiricalModel
     from ..kernels.planning import Choice, Found, Places
+    from ..kernels.table import Table
 
 BLOCK = 2**19  # sums over balls after which it is time to ask whether a pass is still wanted: some 20 ms
 
@@ -157,3 +160,9 @@ class Robust:
     def start(self, V: np.ndarray, side: float) -> float:
         """The extreme expectation of V (n_outcomes,) over the initial state."""
         return self._start(V[None], side) - float(self.beyond[0])
+
+    def of_fewer(self, table: Table, model: EmpiricalModel) -> Robust:
+        """The same balls where the outcomes have other numbers and many are one: for `ahead` alone."""
+        fewer = copy(self)
+        fewer.table, fewer.model = table, model
+        return fewer

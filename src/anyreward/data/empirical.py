@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +40,8 @@ class EmpiricalModel:
         The transitions from there.
     """
 
+    many: np.ndarray | None = None  # for how many outcomes each one stands, if that is not one (`of_fewer`)
+
     def __init__(self, counts: Counts) -> None:
         setting, table = counts.setting, counts.model_table
         self.n_states, self.n_actions = setting.n_outcomes, setting.n_actions  # terminations included
@@ -65,6 +68,23 @@ class EmpiricalModel:
             self.initial[table.state[table.target[edges]]] = table.seen[edges]
             self.initial /= self.initial.sum()
 
+    def of_fewer(self, kept: np.ndarray, number: np.ndarray, many: np.ndarray) -> EmpiricalModel:
+        """The same model with the outcomes `kept` alone, in order, each of which stands for so `many` that are alike.
+
+        `number` is the new number of each outcome; those that were visited stand for themselves.
+        """
+        fewer, stays = copy(self), np.zeros(self.n_states, bool)
+        stays[self.places.stays] = True
+        known = self.places.known
+        fewer.places = self.places._replace(
+            state=number[self.places.state].astype(np.int32),
+            known=known.reshape(-1, self.n_actions)[kept].reshape(-1) if len(known) else known,
+            stays=np.flatnonzero(stays[kept]).astype(np.int32),
+        )
+        fewer.rows = self.rows._replace(target=number[self.rows.target].astype(np.int32))
+        fewer.n_states, fewer.many, fewer.initial = len(kept), many, self.initial[kept] * many
+        return fewer
+
     def check_horizon(self, horizon: int) -> None:
         """Raises if the counts have no data for that many steps."""
         if not self._stationary and horizon > self._horizon:
@@ -84,7 +104,8 @@ class EmpiricalModel:
         """The expectation of V(s') over the successors of each state-action pair at step h: V is (S,), the result (S, A)."""
         proceed()
         out = np.empty((self.n_states, self.n_actions))
-        kernels.planning.expect(self.places, self.rows, h, np.ascontiguousarray(V, float), float(V.mean()), out)
+        mean = float(V.mean() if self.many is None else self.many @ V / self.many.sum())
+        kernels.planning.expect(self.places, self.rows, h, np.ascontiguousarray(V, float), mean, out)
         return out
 
     def expect_at(self, h: int, V: np.ndarray, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
