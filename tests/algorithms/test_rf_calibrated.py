@@ -5,7 +5,7 @@ import pytest
 
 import anyreward as ar
 from anyreward.algorithms.designing import Designer
-from anyreward.algorithms.rf_calibrated import STEPS, RFCalibrated
+from anyreward.algorithms.rf_calibrated import RFCalibrated, growth
 from anyreward.certificates.calibrated import CalibratedBound, Design, Shares, attempt_delta
 
 from ..helpers.reference import policies, worst_error
@@ -45,7 +45,7 @@ def plainly_counted(design, states, actions, attempts, stationary):
     counts = [dict.fromkeys(sets[i], 0) for i in range(len(laws))]
     attempt, restarts = 1, []
     for episode, played in zip(states, actions, strict=True):
-        quota = np.ceil(design.quota * STEPS ** (attempt - 1))
+        quota = np.ceil(design.quota * growth(attempt))
         samples = [((-1, 0, 0), episode[0])]
         samples += [((0 if stationary else h, episode[h], played[h]), episode[h + 1]) for h in range(len(played))]
         for (h, s, a), x in samples:
@@ -188,7 +188,7 @@ def test_it_is_for_its_own_bounds_only():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stationary", "most", "tight"), [(False, 68_000, 150_000), (True, 13_500, 60_000)])
+@pytest.mark.parametrize(("stationary", "most", "tight"), [(False, 60_000, 150_000), (True, 11_500, 60_000)])
 def test_far_fewer_episodes_than_tight_bounds(stationary, most, tight):
     mdp = ar.envs.double_chain(length=31, fail_prob=0.1)
     atlas = ar.explore(mdp, 20, 2.0, bounds="calibrated", stationary=stationary, progress=False)
