@@ -40,4 +40,5 @@ def test_every_expected_episode_visits_one_row_at_each_step():
 def test_the_rarer_a_quantile_the_more_draws_and_the_larger_a_design_the_fewer():
     assert draws_for(Shares.together(0.07)) == 10_000 > draws_for(Shares.together(0.07), 2000) == 5000
     assert draws_for(Shares.together(0.07), 10**6) == 4000
+    assert draws_for(Shares.together(0.07), 0) == 10_000  # nothing was seen
     assert draws_for(Shares.together(0.001), 10**6) > 60_000

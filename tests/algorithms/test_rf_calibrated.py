@@ -6,7 +6,7 @@ import pytest
 import anyreward as ar
 from anyreward.algorithms.designing import Designer
 from anyreward.algorithms.rf_calibrated import RFCalibrated, growth
-from anyreward.certificates.calibrated import CalibratedBound, Design, Shares, attempt_delta
+from anyreward.certificates.calibrated import SPARE, CalibratedBound, Design, Shares, attempt_delta
 
 from ..helpers.reference import policies, worst_error
 from ..helpers.tight_reference import dense
@@ -114,8 +114,9 @@ def test_a_design_depends_on_what_was_scouted_alone():
     for k in (1, 2, 3):
         assert one.design_of(k).digest() == other.design_of(k).digest()
         assert one.design_of(k).delta <= attempt_delta(0.1, k)
-    again = Designer(scouted).design(one._needed, one._planned.shares, one._planned.draws, one._planned.seed)
-    assert again.digest() == one._planned.digest()
+    designer, first = Designer(scouted), one._planned
+    price = SPARE * designer.forecast(one._needed, first.shares, one._stream(0)).dearest
+    assert designer.design(one._needed, first.shares, first.draws, first.seed, price).digest() == first.digest()
     seeds = {one.design_of(k).seed for k in range(1, 5)} | {one._stream(0)}
     assert len(seeds) == 5
 

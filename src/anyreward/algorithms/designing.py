@@ -36,7 +36,7 @@ MOST_DRAWS = 110_000  # beyond which it would take too long: four attempts at de
 
 def draws_for(shares: Shares, rows: int = 1) -> int:
     """How many draws bound the quantile well: the rarer what is bounded the more, and fewer if there are many rows."""
-    return max(LEAST_DRAWS, min(DRAWS, 10**7 // rows), ceil(60.0 / (shares.quantile + shares.support)))
+    return max(LEAST_DRAWS, min(DRAWS, 10**7 // max(1, rows)), ceil(60.0 / (shares.quantile + shares.support)))
 
 
 class Laws(NamedTuple):
