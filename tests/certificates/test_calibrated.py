@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import kstest
 
 import anyreward as ar
 from anyreward import kernels
@@ -141,7 +142,8 @@ def test_the_functional_and_the_missing_mass(options):
             found = phi_of(problem, setting, CHARGES(*fast.T.copy()), lam)
             assert found == pytest.approx(wanted + spare, rel=1e-12)
             zeros += wanted == 0.0
-        missing = calibrated._missing(problem, design, nothing_restarted(design))
+        outside = -np.log1p(-design.budget[problem.violated]).sum()
+        missing = design.budget_for(outside) * calibrated._dearest(problem, design)
         assert missing == pytest.approx(slow.missing(), rel=1e-12)
         assert int(problem.violated.sum()) == sum(bool(slow.sets[law]) and law not in slow.clean for law in slow.laws)
         assert np.array_equal(problem.model.w, [slow.w[h] for h in range(setting.horizon) if slow.w[h] > 0]) or (
@@ -202,6 +204,7 @@ def test_each_draw_is_nearly_minimised_and_never_below_the_minimum(name):
             design.seed,
             np.array([number]),
             found,
+            np.zeros(1),
         )
         kernels.calibrated.draw(design.seed, number, laws, charges)
         own = {slow.laws[i]: Charge(*(x[row] for x in charges)) for row, i in enumerate(problem.row) if i >= 0}
@@ -222,8 +225,8 @@ def all_draws(counts, design, result):
     problem, out = assemble(counts, design, nothing_restarted(design)), np.zeros(design.draws)
     laws, charges = calibrated._laws(problem, design), calibrated._union(problem, counts.setting, design.log_laws)
     about = np.ones(counts.setting.horizon), False, result.multipliers, SCALES, STEPS, design.seed, np.arange(design.draws)
-    kernels.calibrated.simulate(problem.model, laws, charges, *about, out)
-    return out
+    kernels.calibrated.simulate(problem.model, laws, charges, *about, out, spare := np.zeros(design.draws))
+    return out, spare
 
 
 def test_the_order_statistic_is_that_of_all_draws():
@@ -232,11 +235,50 @@ def test_the_order_statistic_is_that_of_all_draws():
     counts = random_counts(setting, 4, most=2000, dense=1.0)
     design = whole_design(counts, SHARES, draws=500, seed=3)
     result = calibrated_bound(counts, design)
-    out = all_draws(counts, design, result)
+    out, spare = all_draws(counts, design, result)
     assert result.quantile == np.sort(out)[design.rank - 1]
     assert result.rank == design.rank
     assert np.median(out) < result.quantile <= out.max()
     assert result.mean == pytest.approx(out.mean(), rel=0.03)
+    assert kstest(spare, "uniform").pvalue > 1e-3  # and it has nothing to do with the deviances, as far as a correlation tells
+    assert abs(np.corrcoef(spare, out)[0, 1]) < 0.2
+
+
+def test_with_a_price_the_order_statistic_is_that_of_sums():
+    """What sets miss is drawn by plain bisection of its tail here."""
+    counts, apart = small_example(draws=1000)
+    shares = apart.shares
+    design = replace(apart, price=(dearest := calibrated_bound(counts, apart).dearest) * 1.5)
+    assert dearest > 0.0
+    result = calibrated_bound(counts, design)
+    out, spare = all_draws(counts, design, result)
+    level, missed = shares.quantile + shares.support, []
+    for u in spare:
+        low, high = 0.0, 100.0
+        for _ in range(60):
+            x = 0.5 * (low + high)
+            low, high = (x, high) if level / (shares.quantile + shares.support * math.exp(x)) >= u else (low, x)
+        missed.append(low)
+    rank = calibrated.order_rank(1000, level, shares.draws)
+    assert result.quantile == pytest.approx(np.sort(out + design.price * np.array(missed))[rank - 1], rel=1e-9)
+    assert result.missing == 0.0
+    assert result.quantile < result.value < result.quantile * (1 + 1e-9)
+    cheap = calibrated_bound(counts, replace(design, price=dearest / 2))  # the data show a larger price
+    assert cheap.value == pytest.approx(2 * cheap.quantile, rel=1e-9)
+    older = {name: value for name, value in apart.to_dict().items() if name != "price"}
+    assert design.digest() != apart.digest() == Design.from_dict(older).digest()
+
+
+def test_restarts_take_of_the_level_but_not_all():
+    design = replace(small_example()[1], price=1.0)
+    shares, u = design.shares, np.array([0.1, 0.5, 0.9])
+    assert design.level() == pytest.approx(shares.quantile + shares.support)
+    assert design.level(2.0) == pytest.approx(shares.quantile + shares.support * math.exp(-2.0))
+    assert design.level(1e4) == shares.quantile
+    for outside in (0.0, 2.0):
+        x = design.missed(u, outside)
+        tail = design.level(outside) / (shares.quantile + shares.support * np.exp(x - outside))
+        assert tail == pytest.approx(u, rel=1e-9)
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
@@ -270,8 +312,8 @@ def test_golden_example():
     counts, design = small_example()
     result = calibrated_bound(counts, design)
     assert result.quantile == pytest.approx(0.181373, rel=0.015)
-    assert result.mean == pytest.approx(all_draws(counts, design, result).mean(), rel=0.03)
-    assert all_draws(counts, design, result).mean() == pytest.approx(0.134359, rel=0.01)
+    assert result.mean == pytest.approx(all_draws(counts, design, result)[0].mean(), rel=0.03)
+    assert all_draws(counts, design, result)[0].mean() == pytest.approx(0.134359, rel=0.01)
     assert result.missing == pytest.approx(0.022309, abs=1e-6)
     assert result.value == pytest.approx(result.quantile + result.missing)
     assert result.violated == 0
@@ -299,11 +341,12 @@ def test_golden_functional():
 def test_more_samples_and_wider_sets():
     """A bound shrinks with the quotas, about like a square root, and grows with superfluous symbols."""
     counts, design = small_example(draws=1000)
+    design = replace(design, price=calibrated.SPARE * calibrated_bound(counts, design).dearest)
     large = replace(design, quota=design.quota * 100)
-    forecast, value = forecast_bound(counts, design).value, calibrated_bound(counts, design).value
+    forecast, value = forecast_bound(counts, design, 500).value, calibrated_bound(counts, design).value
     assert forecast == pytest.approx(value, rel=0.1)
     assert forecast != value  # its random numbers are others, so that the seed of a design stays fresh
-    assert 0.07 * value < forecast_bound(counts, large).value < 0.1 * value  # mass outside the sets falls faster than the root
+    assert 0.07 * value < forecast_bound(counts, large, 500).value < 0.1 * value  # what sets miss falls faster
     wide = whole_design(counts, design.shares, {(0, 0, 0): [0]}, budget=0.95, draws=1000)
     assert calibrated_bound(counts, wide).quantile > calibrated_bound(counts, design).quantile
 

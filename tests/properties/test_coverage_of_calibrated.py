@@ -1,10 +1,10 @@
 """Calibrated certificates hold as often as they say, and each part of them is needed.
 
 What can fail is simulated with a large delta, or summed up exactly. Every part of the bound is switched off in turn: the lattice
-shifts, the robust part, the budget for mass outside the sets, the price of a restart, the order statistic. More then fails than
-is allowed, so that these tests would notice if one of them were missing.
+shifts, the robust part, the budget for mass outside the sets, apart and simulated, the price of a restart, the order statistic.
+More then fails than is allowed, so that these tests would notice if one of them were missing.
 
-It watches `docs/theory.md`, 14.1, 14.2, 14.3, 14.4, 14.5 and 14.6.
+It watches `docs/theory.md`, 14.1, 14.2, 14.3, 14.4, 14.5, 14.6 and 14.9.
 """
 
 import itertools
@@ -271,13 +271,51 @@ def test_the_budget_is_sharp():
     assert failed.sum() <= allowed(shares.support, runs)
 
 
-def failures_of_restarts(runs, charged=True):
-    """How often a law with 300 rare successors, whose set grew by restarts until a block was clean, misses too much."""
+def test_the_budget_is_sharp_with_a_price(monkeypatch):
+    """The same if what is missed is simulated: there are no deviances here, so all of the bound is what the budget allows."""
+    setting, m, runs = ar.Setting(n_states=3, n_actions=1, horizon=2, initial_state=0), 200, 2000
+    shares = Shares(0.05, 0.05, 0.3, 0.05, 0.05)
+    setting, design = rows_of_one_state(1, m, [1], shares, setting, price=1 / (0.9 * m), draws=20_000)
+    counts, most = filled(setting, np.array([[m, 0]]), [1, 2]), allowed(shares.quantile + shares.support, runs)
+
+    def unseen():
+        return (np.random.default_rng(0).binomial(m, calibrated_bound(counts, design).value * 1.001, size=runs) == 0).sum()
+
+    assert 0.2 * runs < unseen() <= most
+    monkeypatch.setattr(Design, "missed", lambda self, uniform, outside: 0.0 * uniform)
+    assert unseen() > most
+
+
+@pytest.mark.parametrize("nats", [0.4, 1.2])
+def test_deviances_and_what_is_missed_are_simulated_together(nats):
+    """Together they are above their common quantile no more often than allowed.
+
+    One action has two successors that are expected and, with the probability of `nats` / m, a third one.
+    """
+    m, runs, sets, shares = 60, 2000, [0, 1], Shares(0.05, 0.02, 0.4, 0.02, 0.0)
+    setting = ar.Setting(n_states=3, n_actions=1, horizon=2, initial_state=0)
+    _, design = rows_of_one_state(1, m, sets, shares, setting, price=1 / (0.9 * m), draws=1000)
+    rng, missed, failed, bounds = np.random.default_rng(0), -math.expm1(-nats / m), 0, {}
+    for inside, ones in zip(rng.binomial(m, 1 - missed, runs), rng.binomial(m, 0.5, runs), strict=True):
+        if inside < m:
+            continue  # violated: a union bound, far above
+        if ones not in bounds:
+            bounds[ones] = calibrated_bound(filled(setting, np.array([[m - ones, ones]]), sets), design).quantile
+        failed += math.sqrt(deviance([m - ones, ones], [0.5, 0.5]) / m / 2) + missed > bounds[ones]
+    assert failed <= allowed(shares.quantile + shares.support, runs)
+
+
+def failures_of_restarts(runs, charged=True, price=0.0):
+    """How often a law with 300 rare successors, whose set grew by restarts until a block was clean, misses too much.
+
+    With a price, too much is what the common event says.
+    """
     S, m, r, support = 302, 100, 0.5, 0.3
     setting = ar.Setting(n_states=S, n_actions=1, horizon=2, initial_state=0)
     outside = 2.5 / m
     p = np.r_[0.0, 1 - outside, np.full(S - 2, outside / (S - 2))]
-    design = Design([0], [0], [0], [m], [r], [0, 1], [1], Shares(0.05, 0.05, support, 0.05, 0.0), draws=200, max_restarts=S)
+    shares = Shares(0.05, 0.05, support, 0.05, 0.0)
+    design = Design([0], [0], [0], [m], [r], [0, 1], [1], shares, draws=200, max_restarts=S, price=price)
     rng, failed = np.random.default_rng(0), 0
     for _ in range(runs):
         members, restarts = {1}, []
@@ -288,18 +326,23 @@ def failures_of_restarts(runs, charged=True):
                 break
             members.add(new)
             restarts.append((0, new))
+        if price:
+            budget = design.budget_for(-math.log(1 - r) * len(restarts) if charged else 0.0)
+            failed += -r * m * math.log(p[sorted(members)].sum()) > budget
+            continue
         flows = [(0, 0, 0, x, n) for x, n in zip(*np.unique(block, return_counts=True), strict=True)]
         counts = ar.Counts(setting)
         counts.add_flows(np.array(flows, np.int64))
         missing = calibrated_bound(counts, design, restarts).missing if charged else -math.log(support) / (r * m)
         failed += 1 - p[sorted(members)].sum() > missing
-    return failed, allowed(support, runs)
+    return failed, allowed(support + (shares.quantile if price else 0.0), runs)
 
 
-def test_restarts_have_a_price():
-    failed, most = failures_of_restarts(150)
+@pytest.mark.parametrize("price", [0.0, 0.01], ids=["apart", "together"])
+def test_restarts_have_a_price(price):
+    failed, most = failures_of_restarts(150, price=price)
     assert failed <= most
-    failed, most = failures_of_restarts(150, charged=False)
+    failed, most = failures_of_restarts(150, charged=False, price=price)
     assert failed > most
 
 

@@ -6,11 +6,12 @@ that it counts are drawn. A bad design costs episodes.
 - *Quotas* are the expected visits of a virtual exploration of the scouted model, which goes where the certificate charges most,
   as RF-trajectory does; its length is the smallest at which the simulated bound is forecast to reach the target.
 - *Sets* are the successors that were seen: at any step, since transitions often depend little on it; and of a pair that was seen
-  rarely, those of the other actions in its state.
+  rarely, those of the other actions in its state, if pairs that were seen often have such successors.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, log
 from typing import NamedTuple
 
@@ -18,24 +19,24 @@ import numpy as np
 
 from .. import kernels
 from ..certificates.bounds import relevant_laws
-from ..certificates.calibrated import Design, Shares, forecast_bound, forecast_by_union
+from ..certificates.calibrated import Calibrated, Design, Shares, forecast_bound, forecast_by_union
 from ..data.counts import Counts
 from .rf_trajectory import RFTrajectory
 
 GROWTH = 1.05  # of the virtual exploration
 LEAST = 12.0  # expected visits below which a law gets no quota: so few samples say nothing
-RARE = 400  # samples of a pair, at all steps, up to which successors of other actions join its set
+RARE = 400  # samples of a pair, at all steps, up to which successors of other actions may join its set ...
+LIKELY, PRIOR = 0.02, 1.0  # ... if they belong there with this probability; how many missed ones are assumed beforehand
 MARGIN = 0.97  # of the expected visits that a quota asks for, since visits vary
-AIM = 1.0  # of the target that the forecast aims at; it is usually 5 to 8% above what comes out, by the noise of scouting
-BUDGET = 0.9  # how much each law counts in the common budget for mass outside the sets
-FORECAST, DRAWS = 400, 4000  # draws for a forecast and for the certificate, at least
+AIM = 0.97  # of the target that the forecast aims at, since what comes out varies by one or two percent
+BUDGET = 0.8  # how much each law counts in the common budget for mass outside the sets
+FORECAST, LEAST_DRAWS, DRAWS = 800, 4000, 10_000  # draws for a forecast, and for the certificate if nothing else asks for more
 MOST_DRAWS = 110_000  # beyond which it would take too long: four attempts at delta = 0.1, and one at 0.001
 
 
-def draws_for(shares: Shares, least: int = DRAWS) -> int:
-    """How many draws bound the quantile well; at least enough to bound it at all if there are fewer."""
-    rarer = 60.0 if least >= DRAWS else 1.5 * log(1 / shares.draws)  # the rarer what is bounded, the more
-    return max(least, ceil(rarer / shares.quantile))
+def draws_for(shares: Shares, rows: int = 1) -> int:
+    """How many draws bound the quantile well: the rarer what is bounded the more, and fewer if there are many rows."""
+    return max(LEAST_DRAWS, min(DRAWS, 10**7 // max(1, rows)), ceil(60.0 / (shares.quantile + shares.support)))
 
 
 class Laws(NamedTuple):
@@ -47,6 +48,7 @@ class Laws(NamedTuple):
     action: np.ndarray
     first: np.ndarray  # (M + 1,)
     symbols: np.ndarray  # the sets, one after the other, each from the most frequent successor to the rarest
+    unseen: float  # about how many successors of all pairs were not seen yet, by those seen once and twice (Chao's estimator)
 
 
 def scouted(counts: Counts) -> Laws:
@@ -72,15 +74,42 @@ def scouted(counts: Counts) -> Laws:
     for i in range(len(h)):
         seen = starts if h[i] < 0 else by_pair.setdefault((int(s[i]), int(a[i])), {})
         seen[int(x[i])] = seen.get(int(x[i]), 0) + int(many[i])
+    likely = other_successors(by_pair, A)
     for i in range(len(step)):
         own = starts if step[i] < 0 else dict(by_pair[int(state[i]), int(action[i])])
-        if step[i] >= 0 and sum(own.values()) < RARE:
+        if step[i] >= 0 and likely(sum(own.values())):
             for b in range(A):
                 for other in by_pair.get((int(state[i]), b), {}):
                     own.setdefault(other, 0)
         sets.append(np.array(sorted(own, key=lambda z: (-own[z], z)), np.int64))
     first = np.concatenate([[0], np.cumsum([len(part) for part in sets])]).astype(np.int64)
-    return Laws(rows, step, state, action, first, np.concatenate(sets) if sets else np.zeros(0, np.int64))
+    times = [n for seen in by_pair.values() for n in seen.values()]
+    once, twice = times.count(1), times.count(2)
+    unseen = 0.5 * once * (once - 1) / (twice + 1)
+    return Laws(rows, step, state, action, first, np.concatenate(sets) if sets else np.zeros(0, np.int64), unseen)
+
+
+def other_successors(by_pair: dict[tuple[int, int], dict[int, int]], A: int) -> Callable[[int], bool]:
+    """Whether a pair with so many samples is likely to lead where only other actions of its state were seen to lead.
+
+    Pairs that were seen often tell: of the successors of the other actions they have some themselves, with frequencies f, of
+    which n samples would have missed the share (1 - f)^n; the others they do not have.
+    """
+    found, without = [], 0
+    enough = min(RARE, np.median([sum(seen.values()) for seen in by_pair.values()])) if by_pair else RARE
+    for (s, a), seen in by_pair.items():
+        n = sum(seen.values())
+        if n >= enough:
+            others = {x for b in range(A) if b != a for x in by_pair.get((s, b), ())}
+            found += [seen[x] / n for x in others if x in seen]
+            without += sum(x not in seen for x in others)
+    share = np.log1p(-np.minimum(np.array(found), 1 - 1e-9))
+
+    def likely(n: int) -> bool:
+        missed = float(np.exp(n * share).sum()) + PRIOR * 0.99**n
+        return n < RARE and missed > LIKELY * (missed + without)
+
+    return likely
 
 
 class Designer:
@@ -114,7 +143,7 @@ class Designer:
             t += more
         return total
 
-    def design(self, episodes: float, shares: Shares, draws: int, seed: int) -> Design | None:
+    def design(self, episodes: float, shares: Shares, draws: int, seed: int, price: float = 1.0) -> Design | None:
         """The design for so many further episodes; None if no law would be visited often enough."""
         setting, laws = self.counts.setting, self.laws
         visits = self.visits(episodes)[laws.row]
@@ -136,21 +165,27 @@ class Designer:
             draws=draws,
             seed=seed,
             max_restarts=setting.n_outcomes,
+            price=price,
         )
 
-    def forecast(self, episodes: float, shares: Shares, seed: int) -> float:
-        """About which error bound so many further episodes would give."""
-        design = self.design(episodes, shares, draws_for(shares, FORECAST), seed)
-        return float(self.counts.setting.sigma[-1]) if design is None else forecast_bound(self.counts, design).value
+    def forecast(self, episodes: float, shares: Shares, seed: int) -> Calibrated | None:
+        """About what so many further episodes would give; None if nothing."""
+        design = self.design(episodes, shares, draws_for(shares, len(self.laws.row)), seed)
+        return None if design is None else forecast_bound(self.counts, design, min(FORECAST, design.draws), self.laws.unseen)
 
     def episodes_for(self, error: float, shares: Shares, seed: int, most: float) -> float | None:
         """About how many further episodes bring the error bound down to `error`; None if `most` are not enough."""
         goal, low, high = AIM * error, most / 64, most
-        if self.forecast(high, shares, seed) > goal:
+
+        def is_above(episodes: float) -> bool:
+            found = self.forecast(episodes, shares, seed)
+            return found is None or found.value > goal
+
+        if is_above(high):
             return None
-        while high > 1.03 * low:
+        while high > 1.01 * low:
             middle = (low * high) ** 0.5
-            low, high = (middle, high) if self.forecast(middle, shares, seed) > goal else (low, middle)
+            low, high = (middle, high) if is_above(middle) else (low, middle)
         return float(ceil(high))
 
     def tight_episodes_for(self, error: float, delta: float, most: float) -> float | None:

@@ -27,7 +27,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..certificates.calibrated import CalibratedBound, Design, Shares, attempt_delta
+from ..certificates.calibrated import SPARE, CalibratedBound, Design, Shares, attempt_delta
 from ..certificates.certificate import Certificate, certificate_of
 from ..data.counts import Counts
 from ..setting import Setting, positive, shown
@@ -37,13 +37,18 @@ from .registry import register
 from .rf_trajectory import RFTrajectory
 
 log = logging.getLogger(__name__)
-SCOUTING = 0.06  # the share of all episodes that scouting takes
+SCOUTING = 0.05  # the share of all episodes that scouting takes
 FIRST_LOOK = 200  # episodes after which scouting first forecasts how many there will be
 LOOK = 1.25  # the factor of episodes between two forecasts
-STEPS = 1.3  # the factor of quotas between two attempts
+SECOND, STEPS = 1.2, 1.3  # the factor of quotas between the first two attempts, and between later ones
 EAGER = 100.0  # how much more a law counts whose quota is filled less, in the exponent
 BATCH = 0.0005  # the share of the episodes of the design that are played with one policy
 ROOM = 2_000_000  # entries of policies that are asked for at once
+
+
+def growth(attempt: int) -> float:
+    """How much larger the quotas of an attempt are than those of the first."""
+    return 1.0 if attempt == 1 else float(SECOND * STEPS ** (attempt - 2))
 
 
 @register("rf-calibrated")
@@ -69,7 +74,7 @@ class RFCalibrated(Explorer):
         if not (isinstance(bounds, str) and bounds == CalibratedBound.name):
             raise ValueError(f"bounds is {shown(bounds)}: {type(self).__name__} explores for the bounds 'calibrated'.")
         super().__init__(setting, delta, bounds, **options)
-        if draws_for(Shares.of(attempt_delta(self.delta, 1))) > MOST_DRAWS:
+        if draws_for(Shares.together(attempt_delta(self.delta, 1))) > MOST_DRAWS:
             raise ValueError(f"delta is {delta}: the bounds 'calibrated' would have to simulate too much. Use 'tight', or 0.001.")
         self.epsilon = float(setting.sigma[-1]) / 10 if epsilon is None else positive(epsilon, "epsilon")
         self.scout = RFTrajectory(setting, delta=delta, transfer=None if setting.stationary else False, seed=self.seed)
@@ -137,9 +142,14 @@ class RFCalibrated(Explorer):
         if t < self._look:
             return
         self._look = max(t + 1, ceil(LOOK * t))
-        designer, shares = Designer(self.counts.copy()), Shares.of(attempt_delta(self.delta, 1))
+        designer, shares = Designer(self.counts.copy()), Shares.together(attempt_delta(self.delta, 1))
         needed = designer.episodes_for(self.epsilon / 2, shares, self._stream(0), most=t / SCOUTING)
-        if needed is not None and (design := designer.design(needed, shares, draws_for(shares), self._stream(1, 1))) is not None:
+        found = None if needed is None else designer.forecast(needed, shares, self._stream(0))
+        if needed is None or found is None:
+            return
+        price = max(1e-9, SPARE * found.dearest)
+        draws = draws_for(shares, len(designer.laws.row))
+        if (design := designer.design(needed, shares, draws, self._stream(1, 1), price)) is not None:
             self._begin(design, needed, t)
             apart = designer.tight_episodes_for(self.epsilon / 2, self.delta, most=64 * needed)
             rather = "more than " if apart is None else "about "
@@ -166,10 +176,15 @@ class RFCalibrated(Explorer):
 
     def design_of(self, attempt: int) -> Design:
         """The design of an attempt: all of them are functions of the first."""
-        first, shares = self._planned, Shares.of(attempt_delta(self.delta, attempt))
-        quota = np.ceil(first.quota * STEPS ** (attempt - 1)).astype(np.int64)
-        draws = draws_for(shares)
-        return Design(**{**first.to_dict(), "quota": quota, "shares": shares, "draws": draws, "seed": self._stream(1, attempt)})
+        first, shares, larger = self._planned, Shares.together(attempt_delta(self.delta, attempt)), growth(attempt)
+        quota = np.ceil(first.quota * larger).astype(np.int64)
+        changed = {
+            "quota": quota,
+            "shares": shares,
+            "draws": max(first.draws, draws_for(shares, 10**7)),
+            "seed": self._stream(1, attempt),
+        }
+        return Design(**{**first.to_dict(), **changed, "price": first.price / larger})
 
     # --- Filling quotas ---
 
@@ -291,7 +306,7 @@ class RFCalibrated(Explorer):
         """Whether all attempts were made: another one would have too small a part of delta to be simulated."""
         if self._scouting:
             return False
-        return draws_for(Shares.of(attempt_delta(self.delta, self._attempt))) > MOST_DRAWS
+        return draws_for(Shares.together(attempt_delta(self.delta, self._attempt))) > MOST_DRAWS
 
     def reached(self, goal: float) -> bool:
         return self._best is not None and (self._best[2] <= goal or self.finished)
@@ -303,7 +318,7 @@ class RFCalibrated(Explorer):
 
     @property
     def expected(self) -> float | None:
-        return None if self._scouting else self._scouted + self._needed * STEPS ** (self._attempt - 1)
+        return None if self._scouting else self._scouted + self._needed * growth(self._attempt)
 
     @property
     def phase(self) -> str:
@@ -350,7 +365,7 @@ class RFCalibrated(Explorer):
         needed = float(checked_array(state["needed"], float, (1,), damaged, 1.0)[0])
         columns = {name.removeprefix("design_"): state[name] for name in state if name.startswith("design_")}
         scalars = {name: int(columns[name][0]) for name in ("draws", "seed", "max_restarts")}
-        design = Design.from_dict({**columns, **scalars})
+        design = Design.from_dict({**columns, **scalars, "price": float(columns["price"][0]) if "price" in columns else 0.0})
         design.check(self.setting)
         if not (1 <= attempt <= 100 and 0 < scouted <= self.episodes and design.delta <= attempt_delta(self.delta, 1)):
             raise ValueError(f"{damaged} damaged.")

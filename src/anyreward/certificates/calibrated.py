@@ -1,4 +1,4 @@
-"""The calibrated certificate: an error bound for data whose amounts were fixed beforehand (`docs/theory.md`, 14.1).
+"""The calibrated certificate: an error bound for data whose amounts were fixed beforehand (`docs/theory.md`, 14.1 and 14.9).
 
 A `Design` says, before the first sample is counted, how many samples each law gets and which successors are expected. When
 exactly these samples have been counted, the law of the worst error under every model that they allow can be simulated, and
@@ -17,7 +17,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from math import ceil, fsum, inf, log, log1p
+from math import ceil, exp, fsum, inf, log, log1p
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -42,6 +42,7 @@ COARSE = 20  # how many scales of multipliers are tried for the average draw, ea
 ROUGH = ((1.0,), (0.5,))  # in every draw ...
 REFINED = ((0.0, 0.25, 0.5, 1.0), (0.6, 0.53, 0.46, 0.39, 0.31, 0.24, 0.17, 0.1))  # ... and where it decides the result
 FORECAST = 2**40  # the number of the first draw of a forecast: certificates never use these
+SPARE = 1.15  # how much larger than forecast the price of a design is
 CHUNK = 64  # draws that a thread computes before it asks for more
 WHOLE = ("step", "state", "action", "quota", "first", "symbols")
 NUMBERS = ("draws", "seed", "max_restarts")
@@ -54,11 +55,11 @@ class Shares:
     Parameters
     ----------
     quantile : float
-        The level of the simulated quantile.
+        The level of the simulated quantile. In a design with a price, the part of it that restarts do not take anything from.
     deviance : float
         For the limits on the deviance of every calibrated row, which the simulated laws are computed from.
     support : float
-        For the mass outside the sets. It may be 0 if every set has all outcomes.
+        For the mass outside the sets. It may be 0 if every set has all outcomes. In a design with a price it adds to the level.
     draws : float
         For the error of the simulation.
     union : float
@@ -85,6 +86,12 @@ class Shares:
         """The usual division: most of delta for the quantile."""
         delta = probability(delta, "delta") * (1 - 1e-15)
         return cls(0.82 * delta, 0.05 * delta, 0.05 * delta, 0.03 * delta, 0.05 * delta)
+
+    @classmethod
+    def together(cls, delta: float) -> Shares:
+        """The usual division for a design with a price: the shares for the quantile and the support are spent together."""
+        delta = probability(delta, "delta") * (1 - 1e-15)
+        return cls(0.35 * delta, 0.04 * delta, 0.56 * delta, 0.03 * delta, 0.02 * delta)
 
     @property
     def delta(self) -> float:
@@ -121,6 +128,10 @@ class Design:
     max_restarts : int, default 0
         How often a row may start again after a sample outside its set, which then joins the set. A row that has no restart left
         is covered by the union bound instead.
+    price : float, default 0
+        The largest cost of a nat of the common budget that is expected. If the counted samples show a larger one, the bound
+        becomes larger in proportion. With a price, mass outside the sets is simulated together with the deviances, which makes
+        the bound smaller; with 0 it is charged apart.
     """
 
     step: np.ndarray
@@ -134,6 +145,7 @@ class Design:
     draws: int = 2000
     seed: int = 0
     max_restarts: int = 0
+    price: float = 0.0
 
     def __post_init__(self) -> None:
         for name in (*WHOLE, "budget"):
@@ -149,6 +161,9 @@ class Design:
             raise ValueError(f"seed is {self.seed}: it has to be from 0 to 2^63 - 1.")
         if self.max_restarts < 0:
             raise ValueError(f"max_restarts is {self.max_restarts}: it cannot be negative.")
+        object.__setattr__(self, "price", real_number(self.price, "price"))
+        if not 0.0 <= self.price < inf:
+            raise ValueError(f"price is {self.price}: it has to be a finite number, at least 0.")
         if self.rank > self.draws:
             raise ValueError(
                 f"draws is {self.draws}: with the shares {self.shares.quantile:g} for the quantile and {self.shares.draws:g} for "
@@ -206,8 +221,29 @@ class Design:
 
     @cached_property
     def rank(self) -> int:
-        """Which of the simulated values, in increasing order and from 1, is taken; see `order_rank`."""
-        return order_rank(self.draws, self.shares.quantile, self.shares.draws)
+        """Which of the simulated values, in increasing order and from 1, is taken if nothing is outside; see `order_rank`."""
+        return order_rank(self.draws, self.level(), self.shares.draws)
+
+    def level(self, outside: float = 0.0) -> float:
+        """The level of the simulated quantile, if rows with samples outside their sets have taken so many nats of the budget."""
+        shares = self.shares
+        return shares.quantile + shares.support * exp(-outside) * (1 - 1e-12) if self.price else shares.quantile
+
+    def missed(self, uniform: np.ndarray, outside: float) -> np.ndarray:
+        """Draws of what the budget bounds, in nats, from uniform numbers.
+
+        P(missed >= x) = level / (quantile + support e^(x - outside)).
+        """
+        with np.errstate(divide="ignore"):
+            odds = (self.level(outside) / uniform - self.shares.quantile) / np.float64(self.shares.support)
+            return np.maximum(0.0, outside + np.log(odds)) * (1 + 1e-12)
+
+    def budget_for(self, outside: float) -> float:
+        """What the budget bounds, in nats, on the event of the certificate."""
+        shares = self.shares
+        if not shares.support:
+            return inf
+        return outside + log((1.0 - shares.quantile if self.price else 1.0) / shares.support)
 
     def name(self, row: int) -> str:
         """A row in words, for messages."""
@@ -242,7 +278,8 @@ class Design:
     def to_dict(self) -> dict[str, Any]:
         """The design as plain arrays and numbers, for files."""
         about: dict[str, Any] = {name: getattr(self, name) for name in (*WHOLE, "budget", *NUMBERS)}
-        return {**about, "shares": np.array([getattr(self.shares, field.name) for field in fields(Shares)])}
+        shares = np.array([getattr(self.shares, field.name) for field in fields(Shares)])
+        return {**about, "shares": shares, "price": self.price}
 
     @classmethod
     def from_dict(cls, about: dict[str, Any]) -> Design:
@@ -251,7 +288,7 @@ class Design:
         missing = next((name for name in wanted if name not in about), None)
         if missing is not None:
             raise ValueError(f"the design has no {missing}: it needs {', '.join(wanted)}.")
-        unknown = next((name for name in about if name not in wanted), None)
+        unknown = next((name for name in about if name not in (*wanted, "price")), None)  # older designs have no price
         if unknown is not None:
             raise ValueError(f"the design has {shown(unknown)}{nearest(str(unknown), wanted)}.")
         shares = frozen(about["shares"], "shares", float)
@@ -266,6 +303,8 @@ class Design:
         for name in (*WHOLE, "budget", "shares"):
             column = np.ascontiguousarray(about[name], "<i8" if name in WHOLE else "<f8")
             sha.update(f"{name} {len(column)}".encode() + column.tobytes())
+        if self.price:
+            sha.update(f"price {self.price.hex()}".encode())
         return sha.hexdigest()
 
     @classmethod
@@ -363,17 +402,19 @@ class Calibrated:
     value : float
         The error bound Phi.
     quantile : float
-        The part of it that was simulated.
+        The part of it that was simulated; with mass outside the sets, if the design has a price.
     missing : float
-        The part of it for mass outside the sets.
+        The rest: for mass outside the sets or, if the design has a price, for what that did not cover.
     mean : float
         The mean of the simulated values.
     violated : int
         How many calibrated rows have samples outside their sets, so that a union bound covers them.
     rank : int
-        Which of the simulated values was taken.
+        Which of the simulated values is taken if no sample is outside its set.
     multipliers : ndarray, (H,)
         The multipliers lambda that fit the average draw.
+    dearest : float
+        The largest cost of a nat of the common budget for mass outside the sets.
     """
 
     value: float
@@ -383,6 +424,7 @@ class Calibrated:
     violated: int
     rank: int
     multipliers: np.ndarray
+    dearest: float
 
 
 def calibrated_bound(counts: Counts, design: Design, restarts: ArrayLike = ()) -> Calibrated:
@@ -398,16 +440,17 @@ def calibrated_bound(counts: Counts, design: Design, restarts: ArrayLike = ()) -
         outside the set. The counts have the samples since the last restart.
     """
     final, times = design.restarted(restarts)
-    return _compute(counts, final, times, scaled=False)
+    return _compute(counts, final, times)
 
 
-def forecast_bound(counts: Counts, design: Design) -> Calibrated:
+def forecast_bound(counts: Counts, design: Design, draws: int, restarts: float = 0.0) -> Calibrated:
     """The error bound that counts would give if every law of the design had its quota, with the frequencies that they have now.
 
-    It is a forecast, for making designs, and no certificate. Laws that have no data yet count as unknown. It has random numbers
-    of its own, so that the seed of a design stays fresh.
+    It is a forecast, for making designs, and no certificate: from fewer draws than the design has. Laws that have no data yet
+    count as unknown, and so many rows are expected to start again. It has random numbers of its own, so that the seed of a design
+    stays fresh.
     """
-    return _compute(counts, design, np.zeros(len(design.step), np.int64), scaled=True)
+    return _compute(counts, design, np.zeros(len(design.step), np.int64), (draws, restarts))
 
 
 def forecast_by_union(counts: Counts, design: Design, log_laws: float) -> float:
@@ -448,12 +491,24 @@ class Problem(NamedTuple):
     violated: np.ndarray  # (M,) whether a row of the design has samples outside its set
 
 
-def _compute(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool) -> Calibrated:
-    setting = counts.setting
+def _compute(counts: Counts, design: Design, restarts: np.ndarray, forecast: tuple[int, float] | None = None) -> Calibrated:
+    """The bound; or a forecast, with the number of draws and of restarts."""
+    setting, scaled = counts.setting, forecast is not None
     problem = assemble(counts, design, restarts, scaled)
     laws, charges = _laws(problem, design), _union(problem, setting, design.log_laws)
-    values, quantile, multipliers = _simulate(problem.model, laws, charges, setting, design, FORECAST if scaled else 0)
-    missing = _missing(problem, design, restarts)
+    outside = -fsum((restarts + problem.violated) * np.log1p(-design.budget))
+    most = _dearest(problem, design)
+    first, J = 0, design.draws
+    if forecast is not None:
+        design, first, J = replace(design, price=max(1e-9, SPARE * most)), FORECAST, forecast[0]
+        outside -= forecast[1] * float(np.log1p(-design.budget).mean())
+    # Which rows are complete is a matter of their sets, and must not be one of what was counted inside.
+    some = bool(((design.size > 0) & ~problem.violated & (design.size < _possible(design, setting))).any())
+    values, quantile, multipliers = _simulate(problem.model, laws, charges, setting, design, outside, some, first, J)
+    if design.price:
+        missing = quantile * (most / design.price - 1.0) if most > design.price else 0.0
+    else:
+        missing = design.budget_for(outside) * most if most > 0.0 else 0.0
     w, w_start = weights(setting)
     trivial = w_start or float(w[0])
     # Every term is positive and at most `trivial`, so each rounding changes the result by at most 2^-53 of that.
@@ -462,7 +517,12 @@ def _compute(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool)
     value = min(trivial, (quantile + missing) * (1 + rounding) + rounding * trivial)
     value = (value + error_of_first_reward(counts)) * (1 + 2.0**-50)
     violated = int(np.count_nonzero(problem.violated))
-    return Calibrated(value, quantile, missing, float(np.mean(values)), violated, design.rank, multipliers)
+    return Calibrated(value, quantile, missing, float(np.mean(values)), violated, design.rank, multipliers, most)
+
+
+def _possible(design: Design, setting: Setting) -> np.ndarray:
+    """How many outcomes each row of a design can have."""
+    return np.where(design.step < 0, setting.n_states, setting.n_outcomes)
 
 
 def _check_marks(counts: Counts, design: Design) -> None:
@@ -591,7 +651,7 @@ def assemble(counts: Counts, design: Design, restarts: np.ndarray, scaled: bool 
         start_p=start_p,
     )
     calibrated = there & (design.size[chosen] > 0) & ~violated[chosen]
-    possible = np.where(design.step[chosen] < 0, setting.n_states, S)
+    possible = _possible(design, setting)[chosen]
     return Problem(
         model,
         row=chosen,
@@ -663,16 +723,13 @@ def _union(problem: Problem, setting: Setting, log_laws: float) -> Charges:
     return charges
 
 
-def _missing(problem: Problem, design: Design, restarts: np.ndarray) -> float:
-    """The largest expected cost of mass outside the sets: what all rows may miss, at the price of the row where it costs most."""
-    support = design.shares.support
-    outside = -fsum((restarts + problem.violated) * np.log1p(-design.budget))
+def _dearest(problem: Problem, design: Design) -> float:
+    """The largest expected cost of a nat of the common budget for mass outside the sets: that of the row where it costs most."""
     price = problem.incomplete / (design.budget[problem.row] * problem.m)
     bounds = np.zeros(len(price))
     kernels.calibrated.reach_bounds(problem.model, bounds)
     order = np.argsort(-price * bounds, kind="stable")
-    most = float(kernels.calibrated.most_missed(problem.model, price, bounds, order, problem.node))
-    return (outside - log(support) if support else inf) * most if most > 0.0 else 0.0
+    return float(kernels.calibrated.most_missed(problem.model, price, bounds, order, problem.node))
 
 
 def smallest(model: Model, laws: Laws, charges: Charges, setting: Setting) -> tuple[float, np.ndarray]:
@@ -683,22 +740,27 @@ def smallest(model: Model, laws: Laws, charges: Charges, setting: Setting) -> tu
     out, discounts = np.zeros(1), setting.discount ** np.arange(H)
     multipliers = kernels.calibrated.simulate(
         model, laws, charges, discounts, setting.arrival_rewards, shape * (times > 0), scales, np.array(REFINED[1]),
-        0, np.array([-1]), out,
+        0, np.array([-1]), out, np.zeros(1),
     )  # fmt: skip
     return float(out[0]), multipliers
 
 
 def _simulate(
-    model: Model, laws: Laws, charges: Charges, setting: Setting, design: Design, first: int
+    model: Model, laws: Laws, charges: Charges, setting: Setting, design: Design, outside: float, some: bool, first: int, J: int
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Simulated values of the functional, (J,), the order statistic, and the multipliers that were tuned.
 
-    The draws are those with the numbers `first`, `first` + 1, ...
+    J is the number of draws; if it is smaller than that of the design, the order statistic is about the same quantile. The draws
+    have the numbers `first`, `first` + 1, ... If the design has a price, the order statistic is that of the sums with the cost of
+    what `some` sets miss.
 
     Any multipliers are valid in any draw. All draws begin with those that fit the average draw. The draws above the order
     statistic decide it: they get better ones, until no draw above it is left without.
     """
-    J, rank = design.draws, design.rank
+    level = design.level(outside)
+    rank = design.rank if level == design.level() else order_rank(design.draws, level, design.shares.draws)
+    if design.draws > J:  # a forecast
+        rank = ceil(rank * J / design.draws)
     discounts = setting.discount ** np.arange(setting.horizon)
     typical = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
     kernels.calibrated.mean_charges(design.seed, first + J + np.arange(TYPICAL), laws, typical)
@@ -706,25 +768,25 @@ def _simulate(
 
     def part(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
         own = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
-        out = np.zeros(len(numbers))
+        out, spare = np.zeros((2, len(numbers)))
         about = discounts, setting.arrival_rewards, multipliers, *map(np.array, how), design.seed, first + numbers
-        kernels.calibrated.simulate(model, laws, own, *about, out)
-        return out
+        kernels.calibrated.simulate(model, laws, own, *about, out, spare)
+        return np.stack([out, design.price * design.missed(spare, outside) if design.price and some else 0.0 * spare])
 
     with ThreadPoolExecutor(kernels.processors()) as pool:
 
         def all_of(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
             chunks = [numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK)]
-            return np.concatenate(list(pool.map(part, chunks, [how] * len(chunks))))
+            return np.concatenate(list(pool.map(part, chunks, [how] * len(chunks))), axis=1)
 
-        values = all_of(np.arange(J), ROUGH)
-        best, rough = values.copy(), np.ones(J, bool)
+        values, missing = all_of(np.arange(J), ROUGH)
+        best, rough = values + missing, np.ones(J, bool)
         while True:
             deciding = np.argsort(best, kind="stable")[rank - 1 :]
             deciding = deciding[rough[deciding]]
             if not len(deciding):
-                return values, float(np.sort(best)[rank - 1]), multipliers
-            best[deciding], rough[deciding] = all_of(deciding, REFINED), False
+                return values, float(np.sort(best)[rank - 1]) if rank <= J else inf, multipliers
+            best[deciding], rough[deciding] = all_of(deciding, REFINED).sum(axis=0), False
 
 
 def frozen(values: Any, name: str, kind: Any) -> np.ndarray:
@@ -861,9 +923,8 @@ class CalibratedBound:
         setting, A = counts.setting, counts.setting.n_actions
         final, times = self.known_design.restarted(np.array(self.restarts, np.int64).reshape(-1, 2))
         owner, _, seen, m, violated = _samples(counts, final, times, scaled=False)
-        union, support, some = final.shares.union, final.shares.support, seen > 0
-        by_union = np.full(len(m), inf)
-        if union:
+        some, by_union = seen > 0, np.full(len(m), inf)
+        if final.shares.union:
             edges = np.concatenate([[0], np.cumsum(np.bincount(owner[some], minlength=len(m)))])
             charges = kernels.calibrated.Charges(by_union, np.zeros(len(m)), np.zeros(len(m)))
             kernels.calibrated.union_charges(
@@ -875,8 +936,8 @@ class CalibratedBound:
         one_block = (times == 0) if final.max_restarts in (0, setting.n_outcomes) else np.zeros(len(row), bool)
         size, tail = final.size, final.shares.deviance / max(1, int(np.count_nonzero(final.size)))
         limits = {int(k): deviance_limit(int(k), tail) for k in np.unique(size) if k > 0}
-        outside = -fsum((times + violated) * np.log1p(-final.budget)) - log(support) if support else inf
-        complete = size == np.where(final.step < 0, setting.n_states, setting.n_outcomes)
+        outside = final.budget_for(-fsum((times + violated) * np.log1p(-final.budget)))
+        complete = size == _possible(final, setting)
         with_set = np.array([limits.get(int(k), inf) for k in size]) + np.where(complete, 0.0, outside / final.budget)
         by_set = np.where((size > 0) & ~violated, with_set * (1 + 1e-12) / m, inf)
         radii[counts.table.n > 0] = kernels.radii.NOTHING_KNOWN

@@ -181,7 +181,10 @@ def stage_deviance(y, shift, bracket):
 
 @loop
 def draw(seed, number, laws, charges):
-    """Writes the charges of calibrated rows in draw `number`: it depends on the seed and its number alone."""
+    """Writes the charges of calibrated rows in draw `number`, which depends on the seed and its number alone.
+
+    Returns one more uniform number of this draw.
+    """
     key = mix(mix(np.uint64(seed)) + (np.uint64(number) + np.uint64(1)) * STREAM)
     word, spare = key, -1.0
     for i in range(len(laws.row)):
@@ -200,6 +203,7 @@ def draw(seed, number, laws, charges):
         c = min(total * MARGIN, laws.limit[i]) / laws.m[i]
         charges.c[row], charges.g[row] = c, sqrt(0.5 * c)
         charges.t[row] = min(1.0, laws.tau[i] + charges.g[row])
+    return uniform(mix(word + STREAM))
 
 
 @loop
@@ -380,8 +384,10 @@ def mean_charges(seed, numbers, laws, charges):
 
 
 @threaded
-def simulate(model, laws, charges, discounts, arrival, multipliers, scales, steps, seed, numbers, out):
+def simulate(model, laws, charges, discounts, arrival, multipliers, scales, steps, seed, numbers, out, spare):
     """Writes phi of the given draws: with multiples of the given multipliers, the best of which `steps` improve.
+
+    `spare` gets one more uniform number of each draw.
 
     A draw overwrites the charges of calibrated rows; the number -1 stands for the charges as they are. Returns the multipliers
     (H,) of the last draw; all 0 are charges by total variation alone.
@@ -392,7 +398,7 @@ def simulate(model, laws, charges, discounts, arrival, multipliers, scales, step
     clear(model, V)
     for i in range(len(numbers)):
         if numbers[i] >= 0:
-            draw(seed, numbers[i], laws, charges)
+            spare[i] = draw(seed, numbers[i], laws, charges)
         smallest, best, phi, kappa_start = inf, 1.0, inf, inf
         for scale in scales:
             for j in range(H):
