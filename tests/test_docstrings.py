@@ -17,7 +17,15 @@ from gymnasium.spaces import Dict, Discrete
 import anyreward
 
 ROOT = Path(__file__).parents[1]
-FORMULAS = ("lower <= ", "value.lower <= ", "the true expected sum", "H = log(", "beta(n, delta) =", "by step  ")
+FORMULAS = (
+    "lower <= ",
+    "every state with ",
+    "value.lower <= ",
+    "the true expected sum",
+    "H = log(",
+    "beta(n, delta) =",
+    "by step  ",
+)
 NOT_RUN = ("ar.studio(", "from anyreward.testing", "check_explorer(", "@pytest")  # what tests/studio and tests/contracts do
 SMALLER = {
     "epsilon=2.0": "epsilon=8.0",

@@ -151,6 +151,9 @@ def check_terminations(setting: Any) -> None:
 class Discovery:
     """Which states can be reached incrementally within so many expected steps. `Atlas.discover` makes it.
 
+        found = atlas.discover(3)
+        found.certified                                 # an expected number of steps for each state that has one
+
     On the certificate's event, all of this at once, with that of all other goals and numbers of steps:
 
         every state with `inside` can be reached so, and no state with `outside` can
