@@ -53,7 +53,7 @@ class Passes:
         self.robust = Robust(counts, radii, most, np.zeros((1, self.N, setting.n_actions)))
         self.unsure = np.array([s < self.S and counts.is_unsure(s) for s in range(self.N)])
         c = counts.columns()
-        self.edges = np.column_stack([c["s"], c["next"] % self.S])[c["h"] >= 0]
+        self.edges = np.column_stack([c["s"], c["next"] % self.S])[(c["h"] >= 0) & (c["s"] < self.S)]
         self.starts = np.zeros(self.S, bool)  # where an episode can start or, if that is not known, did start
         self.starts[c["next"][c["h"] < 0] if setting.estimates_start else setting.starts[0]] = True
         self.symmetric = setting.structure is None  # whether all states that were never a successor of K are alike
