@@ -57,6 +57,7 @@ GROUPS = {
     "PAC-MDP": "tab:orange",
     "several rewards": "tab:cyan",
     "entropy": "tab:pink",
+    "goals": "tab:olive",
 }
 
 
@@ -320,9 +321,9 @@ def save_picture(path: Path, runs: Sequence[Run], title: str) -> None:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 6), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
     styles = styles_of(runs)
+    figure = Figure(figsize=(13, max(6.0, 1.5 + 0.2 * len(styles))), layout="constrained")  # with room for the names
+    axes = figure.subplots(1, 2, sharey=True)
     for name, style in styles.items():
         mine = [run for run in runs if run.algorithm == name]
         for axis, kind in zip(axes, ("error", "worst"), strict=True):
