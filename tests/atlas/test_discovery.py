@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.atlas.discovery import Passes
+from anyreward.kernels.robust import LOWER, UPPER
 
 from ..helpers.bpi_reference import largest, smallest
 from ..helpers.coverage import allowed
@@ -95,8 +97,6 @@ def test_one_pass_is_that_of_plain_loops_over_the_balls(stationary):
     c, node_of = counts.columns(), counts.table.node_of
     move = c["h"] >= 0
     n[c["h"][move], c["s"][move], c["a"][move], c["next"][move]] = c["count"][move]
-    from anyreward.atlas.discovery import LOWER, UPPER, Passes
-
     passes, inside, goal, steps = Passes(counts, radii, 3), np.array([True, True, False]), 2, 2.7
     for side, extreme in ((UPPER, largest), (LOWER, smallest)):
         V = [0.0] * 3
