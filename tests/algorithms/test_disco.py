@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import anyreward as ar
-from anyreward.atlas.discovery import LOWER, Passes
+from anyreward.atlas.discovery import Passes
+from anyreward.kernels.robust import LOWER
 
 from ..helpers.problems import random_mdp
 

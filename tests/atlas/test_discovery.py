@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import anyreward as ar
+from anyreward.atlas.discovery import Passes
+from anyreward.kernels.robust import LOWER, UPPER
 
 from ..helpers.bpi_reference import largest, smallest
 from ..helpers.coverage import allowed
@@ -95,8 +97,6 @@ def test_one_pass_is_that_of_plain_loops_over_the_balls(stationary):
     c, node_of = counts.columns(), counts.table.node_of
     move = c["h"] >= 0
     n[c["h"][move], c["s"][move], c["a"][move], c["next"][move]] = c["count"][move]
-    from anyreward.atlas.discovery import LOWER, UPPER, Passes
-
     passes, inside, goal, steps = Passes(counts, radii, 3), np.array([True, True, False]), 2, 2.7
     for side, extreme in ((UPPER, largest), (LOWER, smallest)):
         V = [0.0] * 3
@@ -142,3 +142,20 @@ def test_bad_questions_are_named():
         known.discover(2).policy(1)
     assert atlas.discover().steps == 3.0
     assert atlas.discover(2).lines()[0] == "0: within 0 steps"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("terminal", ["outcome", "state"])
+def test_terminations_are_arrivals_and_nothing_is_reached_beyond_them(terminal):
+    """FrozenLake without slips: the number of steps to a field is its distance around the holes, 5, 7, 11 and 12."""
+    lake = ar.explore(
+        "FrozenLake-v1", 8, algorithm="disco", steps=4, samples=20, max_episodes=2000, stationary=True, initial_state=0,
+        terminal=terminal, env_args={"is_slippery": False},
+    )  # fmt: skip
+    found, distance = lake.discover(), [0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6]
+    assert lake.episodes < 2000
+    assert {0, 1, 4} <= set(np.flatnonzero(found.inside))
+    assert (np.array(distance)[found.inside] <= 4).all()
+    assert not found.outside[np.array(distance) <= 4].any()
+    assert all(bound >= distance[g] - 1e-9 for g, bound in found.certified.items())
+    assert found.certified[5] < np.inf

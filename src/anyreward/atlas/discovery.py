@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import kernels
 from ..certificates.intervals import Robust
-from ..kernels.robust import LOWER, UPPER
 from ..setting import positive
 from ..words import assumed, confidence_level, up
 
@@ -53,7 +53,7 @@ class Passes:
         self.robust = Robust(counts, radii, most, np.zeros((1, self.N, setting.n_actions)))
         self.unsure = np.array([s < self.S and counts.is_unsure(s) for s in range(self.N)])
         c = counts.columns()
-        self.edges = np.column_stack([c["s"], c["next"] % self.S])[c["h"] >= 0]
+        self.edges = np.column_stack([c["s"], c["next"] % self.S])[(c["h"] >= 0) & (c["s"] < self.S)]
         self.starts = np.zeros(self.S, bool)  # where an episode can start or, if that is not known, did start
         self.starts[c["next"][c["h"] < 0] if setting.estimates_start else setting.starts[0]] = True
         self.symmetric = setting.structure is None  # whether all states that were never a successor of K are alike
@@ -73,7 +73,7 @@ class Passes:
             worth[illegal] = inf
             policy[h] = worth[: self.S].argmin(axis=1)
             V = worth.min(axis=1)
-            if side == UPPER and self.unsure.any():  # any action may be the legal one
+            if side == kernels.robust.UPPER and self.unsure.any():  # any action may be the legal one
                 V[self.unsure] = np.where(illegal, -inf, worth)[self.unsure].max(axis=1)
         return policy, self.robust.start(np.where(at, -steps, np.where(stays_in, V, float(self.H))), side)
 
@@ -83,11 +83,11 @@ class Passes:
 
     def certain(self, inside: np.ndarray, goal: int, steps: float) -> bool:
         """Whether tau <= steps in all models of the balls, with one policy."""
-        return self.run(UPPER, inside, goal, steps)[1] <= -self.slack(steps)
+        return self.run(kernels.robust.UPPER, inside, goal, steps)[1] <= -self.slack(steps)
 
     def possible(self, inside: np.ndarray, goal: int, steps: float) -> bool:
         """Whether tau <= steps in some model of the balls, or may be."""
-        return self.run(LOWER, inside, goal, steps)[1] <= self.slack(steps)
+        return self.run(kernels.robust.LOWER, inside, goal, steps)[1] <= self.slack(steps)
 
     def successors(self, inside: np.ndarray) -> np.ndarray:
         """Which states outside of K were seen as successors of states of K, (S,) booleans."""
@@ -190,7 +190,7 @@ class Discovery:
         bound = self.certified.get(int(state), inf)
         if bound == inf:
             raise ValueError(f"no number of steps is certified for {self.atlas.called(int(state))}: there is no policy to give.")
-        return self.atlas.legal(_passes(self.atlas).run(UPPER, ~self.outside, int(state), bound)[0])
+        return self.atlas.legal(_passes(self.atlas).run(kernels.robust.UPPER, ~self.outside, int(state), bound)[0])
 
     def __str__(self) -> str:
         inside, outside = int(self.inside.sum()), int(self.outside.sum())

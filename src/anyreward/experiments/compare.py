@@ -57,6 +57,7 @@ GROUPS = {
     "PAC-MDP": "tab:orange",
     "several rewards": "tab:cyan",
     "entropy": "tab:pink",
+    "goals": "tab:olive",
 }
 
 
