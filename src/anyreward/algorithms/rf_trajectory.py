@@ -42,7 +42,7 @@ class InverseRadius(NamedTuple):
 
     least: float = 0.1  # what counts as the number of visits where there were none
 
-    def radius(self, n: float) -> float:
+    def charge(self, n: float, size: float) -> float:
         return 1.0 / max(self.least, n)
 
 
@@ -51,11 +51,8 @@ class PerSuccessor(NamedTuple):
 
     least: float = 0.1
 
-    def radius(self, n: float) -> float:
-        return 1.0 / max(self.least, n)
-
     def charge(self, n: float, size: float) -> float:
-        return size / n
+        return max(1.0, size) / max(self.least, n)
 
 
 CHARGES: dict[str, Any] = {"visits": InverseRadius, "successors": PerSuccessor}

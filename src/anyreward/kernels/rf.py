@@ -97,7 +97,7 @@ def sweep(table, rows, greedy, rule):
     following, head, used = table.following, table.head, table.used
     Q, V, settled, unvisited = greedy
     weights, caps, discount, _, _, S, A, _ = rule
-    blank = radius_of(rule.radius, 0.0)
+    blank = charge_of(rule.radius, 0.0, 0.0)
     mean = 0.0  # the mean of V over all states of the next step, including unvisited ones
     for h in range(steps_that_matter(weights) - 1, -1, -1):
         plane, weight, cap = min(h, len(V) - 1), weights[h], caps[h]
@@ -128,7 +128,7 @@ def refresh(table, rows, greedy, rule, nodes, actions, indices):
     Q, V, settled, _ = greedy
     radius, scale = rows
     weights, caps, discount, _, _, _, A, _ = rule
-    radius[0] = radius_of(rule.radius, float(n[0]))
+    radius[0] = charge_of(rule.radius, float(n[0]), float(size[0]))
     steps = steps_that_matter(weights)
     pooled = len(V) > 1  # then the rows of the last step matter at earlier steps
     for h in range(len(actions) if pooled else steps):  # a separate loop, so that the logarithms are computed in parallel
@@ -151,7 +151,7 @@ def start_index(table, rows, greedy, rule):
     if len(table.starts) > 0:
         return expected_error(table, rule.n_actions, greedy.V[0], greedy.unvisited[0])
     if table.n[0] == 0:
-        blank = radius_of(rule.radius, 0.0)
+        blank = charge_of(rule.radius, 0.0, 0.0)
         return min(rule.start_cap, rule.start_weight * blank + greedy.unvisited[0])
     ahead = total_ahead(table.first, table.size, table.target, table.seen, greedy.V[0], np.uint64(0))
     return min(rule.start_cap, rule.start_weight * rows.radius[0] + ahead / table.n[0])
