@@ -141,6 +141,7 @@ def _planning(file: Path) -> None:
     again = explore(mdp, H, max_episodes=40, seed=1, progress=False)
     again.save(file)
     again.explain(mdp.reward)
+    again.reach("state == 3")
     again.export(file.with_suffix(".drn"))
     file.with_suffix(".drn").unlink()
     values = induct(again.counts.model(), np.zeros((H, 5, 2)), H, 1.0)
@@ -162,8 +163,9 @@ def _schedules(file: Path) -> None:
 
 
 def _observed_rewards(file: Path) -> None:
-    """BPI-UCRL with rewards that are told, and with a reward on arrival."""
+    """BPI-UCRL with rewards that are told, with a reward on arrival, and with an epsilon to stop at."""
     mdp = double_chain(5)
+    explore(mdp, H, 1.0, algorithm="bpi-ucrl", reward=mdp.reward, max_episodes=40, progress=False)
     for rewards in ("observed", "random"):
         explore(mdp, H, algorithm="bpi-ucrl", rewards=rewards, max_episodes=40, progress=False)
         explorer: Any = make_explorer("bpi-ucrl", mdp.setting(H), {"rewards": rewards})
