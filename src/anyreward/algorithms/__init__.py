@@ -20,6 +20,7 @@ name                class                     what it is
 `progress`          `Progress`                what the last visit of a pair has taught (Schmidhuber 1991)
 `empowerment`       `Empowerment`             where actions decide what comes next (Mohamed & Rezende 2015)
 `coverage`          `Coverage`                so many samples of every pair (after Al-Marjani et al. 2023)
+`disco`             `Disco`                   which states can be reached within so many steps (after Lim & Auer 2012)
 `psrl`              `PSRL`                    posterior sampling (Strens 2000; Osband et al. 2013)
 `generative`        `Generative`              draws of every pair alike (Kearns & Singh 1998; Azar et al. 2012)
 `fiechter`          `Fiechter`                a rounded error index (Fiechter 1994), as published or repaired
@@ -77,7 +78,8 @@ for _module in iter_modules(__path__):
 
 # The order of tables and legends: by what the algorithms are for, the paper's and ours first.
 _GOALS = (
-    "reward-free", "best policy", "first action", "several rewards", "regret", "PAC-MDP", "entropy", "generative", "baseline",
+    "reward-free", "best policy", "first action", "several rewards", "regret", "PAC-MDP", "goals", "entropy", "generative",
+    "baseline",
 )  # fmt: skip
 _FIRST = ("rf-trajectory", "rf-ucrl", "bpi-ucrl")
 
