@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .planning import each_action
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -108,7 +106,7 @@ class Outline:
         reach, policy = np.zeros((H, K)), np.zeros((H, K), int)
         for h, mass in plan.each_reach():
             reach[h] = mass[states]
-        for h, played in enumerate(each_action(plan.choice, H, setting.n_outcomes, setting.n_actions)):
+        for h, played in enumerate(plan.each_action()):
             policy[h] = played[states]
         place = np.full(S, K)
         place[states] = np.arange(K)
@@ -163,9 +161,8 @@ def is_thin(plan: Plan) -> np.ndarray:
 def thin_time(plan: Plan) -> float:
     """The expected number of steps of an episode at which the plan relies on few data (`is_thin`), in the empirical model."""
     counts, setting = plan.atlas.counts, plan.atlas.counts.setting
-    played = each_action(plan.choice, setting.horizon, setting.n_outcomes, setting.n_actions)
     where, total = [], 0.0
-    for (h, reach), actions in zip(plan.each_reach(), played, strict=True):
+    for (h, reach), actions in zip(plan.each_reach(), plan.each_action(), strict=True):
         s = np.flatnonzero(reach[: setting.n_states])
         few = counts.visits_of(np.full(len(s), h), s, actions[s]) < THIN
         where.append((s[few], reach[s[few]]))

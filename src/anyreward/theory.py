@@ -260,12 +260,12 @@ def horizon_for_discount(gamma: float, epsilon: float) -> int:
 def horizon_for_goal(tau: float, epsilon: float) -> int:
     """A horizon after which next to nothing is still to pay in a stochastic shortest path problem (`TabularMDP.with_goal`).
 
-        H = 2 tau ceil(log2(4 tau / epsilon)), rounded up
+        anyreward.theory.horizon_for_goal(tau=37.344, epsilon=0.1)      # 822
 
-    Let T be the number of steps to the goal under a policy with E[T] <= tau from every state, and n the largest whole number
-    below 2 tau. By Markov's inequality, P(T > n) <= tau / (n + 1) <= 1/2 from every state, so P(T > j n) <= 2^-j. Take j =
-    ceil(log2(4 tau / epsilon)). As H >= 2 tau j > j n, P(T >= H) <= epsilon / (4 tau), and E[(T - H)^+] <= tau P(T > H) <=
-    epsilon/4.
+    It is H = 2 tau ceil(log2(4 tau / epsilon)), rounded up. Let T be the number of steps to the goal under a policy with E[T] <=
+    tau from every state, and n the largest whole number below 2 tau. By Markov's inequality, P(T > n) <= tau / (n + 1) <= 1/2
+    from every state, so P(T > j n) <= 2^-j. Take j = ceil(log2(4 tau / epsilon)). As H >= 2 tau j > j n, P(T >= H) <= epsilon /
+    (4 tau), and E[(T - H)^+] <= tau P(T > H) <= epsilon/4.
     """
     if not 1.0 <= real_number(tau, "tau") < inf:
         raise ValueError(f"tau is {tau}: a number of steps to a goal is at least 1, and finite.")

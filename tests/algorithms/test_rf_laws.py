@@ -153,7 +153,7 @@ def test_what_is_shared_or_known_or_hidden_is_not_apart():
     each = ar.Structure(law=lambda s, a: (s, a), outcomes=2, successor=lambda s, a, x: (s + x) % 3)
     assert laws_of(each, 3, 1).apart
     assert not any(laws_of(*other).apart for other in ((chain(), 31, 2), (walk(5), 5, 1), (plant(), 64, 4), (one_known, 3, 1)))
-    assert ar.RFTrajectory.for_setting(ar.Setting(n_states=3, n_actions=1, horizon=2, structure=each)) is ar.RFTrajectory
+    assert ar.RFTrajectory.for_setting(ar.Setting(n_states=3, n_actions=1, horizon=2, structure=each), {}) is ar.RFTrajectory
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -211,7 +211,7 @@ def test_everything_about_goals_holds_at_once():
         (lambda a: ar.Automaton(0, lambda q, s: 0, [0]), "from 1 to 64"),
         (lambda a: ar.Automaton(2, 3, [0]), "step is 3: it has to be a function"),
         (lambda a: ar.Automaton(2, lambda q, s: 0, pays=1.0), "pays is 1.0: it has to be a function"),
-        (lambda a: ar.Automaton(2, lambda q, s: 0, 1), "accepting is 1: it has to be a list"),
+        (lambda a: ar.Automaton(2, lambda q, s: 0, 1), "accepting are 1: a list is needed"),
     ],
 )
 def test_bad_goals_are_named(atlas, call, said):

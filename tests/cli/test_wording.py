@@ -77,6 +77,8 @@ ELSEWHERE = (
     "reward is a function",
     "n_states is 1: the printed bound",  # a formula of the paper
     "7 is given twice, to Gymnasium(...)",  # by a module of the user's own
+    "features do not suit RFLinear",  # a class of a program's own choice
+    "7 is added to a term",  # terms are added in Python
     "7 is not an algorithm with options: write it as name:option=value",
 )
 

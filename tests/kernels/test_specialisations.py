@@ -81,14 +81,14 @@ def output_of(script, folder, cache=None):
 @pytest.mark.parametrize(
     ("use", "most", "of_numba", "never"),
     [
-        (EXPLORE, 109, 40, ("write_policy", "with_pay", "argsort", "quicksort", "unicode")),
+        (EXPLORE, 110, 40, ("write_policy", "with_pay", "argsort", "quicksort", "unicode")),
         (IDENTIFY, 68, 20, ("argsort", "unicode")),
         (CALIBRATED, 118, 40, ("trajectory.search", "is_above", "rollout_each", "argsort", "unicode")),
     ],
     ids=["explore", "identify", "calibrated"],
 )
 def test_little_is_compiled_for_the_first_use(tmp_path, use, most, of_numba, never):
-    """When this was written: 109 of our functions and 37 of Numba's for exploring and planning, 62 and 13 for BPI-UCRL. To make
+    """When this was written: 110 of our functions and 37 of Numba's for exploring and planning, 62 and 13 for BPI-UCRL. To make
     them so few halved the time of the first use. What this would notice:
 
     - A constant, an int32 or a uint32 that is handed from kernel to kernel makes another form of all that it reaches: the second

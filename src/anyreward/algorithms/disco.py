@@ -111,9 +111,9 @@ class Disco(PlannedExplorer):
         super().go_on_from(counts)
 
     def state(self) -> dict[str, np.ndarray]:
-        return {**super().state(), "joined": self.known.copy(), "complete": np.array([self._complete])}
+        return {**super().state(), "joined": self.known.astype(np.uint8), "complete": np.array([self._complete], np.uint8)}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
-        self.known = checked_array(state["joined"], np.bool_, self.known.shape, "its known states are").copy()
-        self._complete = bool(checked_array(state["complete"], np.bool_, (1,), "its end is")[0])
+        self.known = checked_array(state["joined"], np.uint8, self.known.shape, "its known states are", 0, 1).astype(bool)
+        self._complete = bool(checked_array(state["complete"], np.uint8, (1,), "its end is", 0, 1)[0])

@@ -212,7 +212,12 @@ class Plan:
         return self.indifferent_in(np.arange(self.atlas.counts.setting.n_states))
 
     def indifferent_in(self, states: np.ndarray) -> np.ndarray:
-        """`indifferent` in some states, (H, K)."""
+        """`indifferent` in some states, (H, K).
+
+        Example:
+
+            plan.indifferent_in(np.array([15, 16]))
+        """
         setting, model = self.atlas.counts.setting, self.atlas._model
         A, found = setting.n_actions, np.zeros((setting.horizon, len(states)), bool)
         s, a = np.repeat(states, A), np.tile(np.arange(A), len(states))
@@ -239,12 +244,27 @@ class Plan:
         return np.minimum(high[:, : self.atlas.counts.setting.n_states], self._left * self.reward_range[1]) + self.scoring.slack
 
     def each_bounds(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """The rows of `lower_V` and of `upper_V`, step by step from the last."""
+        """The rows of `lower_V` and of `upper_V`, step by step from the last.
+
+        Example:
+
+            widths = {step: upper[15] - lower[15] for step, lower, upper in plan.each_bounds()}
+        """
         S, (low, high), slack = self.atlas.counts.setting.n_states, self.reward_range, self.scoring.slack
         least = self.atlas._robust(self.scoring, LEAST).each(kernels.robust.LOWER, self._extended)
         most = self.atlas._robust(self.scoring, MOST).each(kernels.robust.UPPER)
         for (h, lower), (_, upper) in zip(least, most, strict=True):
             yield h, np.maximum(lower[:S], self._left[h] * low) - slack, np.minimum(upper[:S], self._left[h] * high) + slack
+
+    def each_action(self) -> Iterator[np.ndarray]:
+        """The actions of the policy in all outcomes, step by step from the first.
+
+        Example:
+
+            at_the_start = [actions[15] for actions in plan.each_action()]
+        """
+        setting = self.atlas.counts.setting
+        return each_action(self.choice, setting.horizon, setting.n_outcomes, setting.n_actions)
 
     @property
     def _left(self) -> np.ndarray:
@@ -273,7 +293,12 @@ class Plan:
         return np.stack([mass[: self.atlas.counts.setting.n_states] for _, mass in self.each_reach()])
 
     def each_reach(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The probability of each outcome, step by step from the first."""
+        """The probability of each outcome, step by step from the first.
+
+        Example:
+
+            likely = {step: probability.argmax() for step, probability in plan.each_reach()}
+        """
         setting, model = self.atlas.counts.setting, self.atlas._model
         here, sizes = model.initial, (setting.horizon, setting.n_outcomes, setting.n_actions)
         for h, actions in enumerate(each_action(self._extended, *sizes)):

@@ -29,7 +29,7 @@ from ..environments.tabular import play
 from ..executors import pool
 from ..planning import backward_induction
 from ..plots import save_figure
-from ..setting import shown
+from ..setting import nearest, shown
 from .mistakes import Gaps, mistakes
 from .statistics import bootstrap_interval, permutation_test
 
@@ -93,7 +93,7 @@ def parse_algorithm(entry: str) -> tuple[str, dict[str, Any]]:
     """The name and the options of an algorithm, from a text such as `ucbvi` or `ucbvi:scale=0.0001+bonus=hoeffding`."""
     name, _, rest = entry.partition(":")
     if name not in ALGORITHMS:
-        raise ValueError(f"there is no algorithm {shown(name)}: it has to be one of {', '.join(ALGORITHMS)}.")
+        raise ValueError(f"there is no algorithm {shown(name)}{nearest(name, ALGORITHMS)}.")
     options: dict[str, Any] = {}
     for pair in filter(None, rest.split("+")):
         key, equals, text = pair.partition("=")
