@@ -27,6 +27,7 @@ PACKAGE = Path(__file__).parent
 PRESENTING = ("claims.py", "report.py", "plots.py", "pages.py", "outline.py", "cli", "progress.py")
 CHECK_EVERY = 2.0  # seconds between two looks at a cluster
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
+LAST_WORDS = 5.0  # seconds for which the end of the processes of a pool is waited for, at most
 
 
 class NoWorkers(ValueError):
@@ -151,6 +152,7 @@ def pool(workers: int, on_interrupt: signal.Handlers = signal.SIG_DFL) -> Iterat
         try:
             yield executor
         except BaseException:  # or leaving the pool would wait for all of them
+            manager = getattr(executor, "_executor_manager_thread", None)  # without it, nothing is waited for below
             executor.shutdown(wait=False, cancel_futures=True)
             numbers = set()
             while not mine.empty():
@@ -158,6 +160,8 @@ def pool(workers: int, on_interrupt: signal.Handlers = signal.SIG_DFL) -> Iterat
             for process in multiprocessing.active_children():
                 if process.pid in numbers:
                     process.terminate()
+            if manager is not None:  # CPython 3.11 may write to a pipe that this thread has just closed, if Python ends before it
+                manager.join(LAST_WORDS)
             raise
 
 
