@@ -13,7 +13,7 @@ Attack = Callable[[int, int, Path, Callable[[int], None]], Tally]
 ALL = 10**5  # as many as there are
 # The number of tries by `make torture`, and in CI. The longest come first.
 ATTACKS: dict[str, tuple[Attack, int, int]] = {
-    "kills": (kills.at_random, 60, 3),
+    "kills": (kills.at_random, 60, 2),
     "sealed": (forgeries.sealed, 27_000, 80),
     "disks": (disks.every_write, ALL, 10),
     "environments": (environments.misbehaving, 300, 48),
