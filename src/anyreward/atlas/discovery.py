@@ -156,8 +156,8 @@ class Discovery:
 
     On the certificate's event, all of this at once, with that of all other goals and numbers of steps:
 
-        every state with `inside` can be reached so, and no state with `outside` can
-        from the start, `policy(s)` reaches state s within `certified[s]` expected steps, if restarts are free
+        every state with inside can be reached so, and no state with outside can
+        from the start, policy(s) reaches state s within certified[s] expected steps, if restarts are free
 
     Attributes
     ----------
