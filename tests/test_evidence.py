@@ -317,3 +317,12 @@ def test_the_page_of_the_comparison_has_the_tables_that_the_benchmark_printed():
         missing = {f"`{one}`" for one in ("rf-trajectory", "count", "ucbvi", "r-max", "bpi-ucrl", "random")} - set(played)
         assert not missing
     assert next(smallest, None) is None
+
+
+def test_how_long_a_stroke_takes():
+    text = " ".join((ROOT / "docs" / "studio.md").read_text().split())
+    said = re.search(
+        r"the median is (\d+) ms for 21 × 21 cells \(the goal: (\d+) ms\) and (\d+) ms for 10,000 states \(the goal: (\d+) ms\)",
+        text,
+    )
+    assert [f"{x} ms" for x in said.groups()] == [line[i] for line in printed("studio")[""] for i in (1, 3)]
