@@ -159,3 +159,16 @@ def test_terminations_are_arrivals_and_nothing_is_reached_beyond_them(terminal):
     assert not found.outside[np.array(distance) <= 4].any()
     assert all(bound >= distance[g] - 1e-9 for g, bound in found.certified.items())
     assert found.certified[5] < np.inf
+
+
+def test_it_computes_the_balls_that_goals_and_rewards_on_arrival_use(tmp_path):
+    """They are remembered for all three, in one order: otherwise plans of a loaded atlas would not be the same to the bit."""
+    atlas = ar.explore(random_mdp(6, 2, seed=0), H, max_episodes=400)
+    atlas.save(tmp_path / "it.atlas")
+    again = ar.load(tmp_path / "it.atlas")
+    assert atlas.discover(3).certified == again.discover(3).certified
+    found = [it.radii(it.certificate.transition_delta, last_step=True) for it in (atlas, ar.load(tmp_path / "it.atlas"))]
+    assert sorted(found[0]) == sorted(found[1])
+    reward = np.random.default_rng(0).random((6, 2, 6))
+    plan, other = (it.plan(reward) for it in (atlas, ar.load(tmp_path / "it.atlas")))
+    assert (plan.lower, plan.value, plan.upper) == (other.lower, other.value, other.upper)

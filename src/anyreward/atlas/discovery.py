@@ -219,11 +219,8 @@ class Discovery:
 
 
 def _passes(atlas: Atlas) -> Passes:
-    certificate = atlas.certificate
-    key = certificate.transition_delta, True
-    if key not in atlas._radii:
-        atlas._radii[key] = certificate.bound.kl_radii(atlas.counts, *key)
-    return Passes(atlas.counts, atlas._radii[key], certificate.bound.most_successors(atlas.counts.setting))
+    bound, delta = atlas.certificate.bound, atlas.certificate.transition_delta
+    return Passes(atlas._ordered, atlas.radii(delta, last_step=True), bound.most_successors(atlas.counts.setting))
 
 
 def discover(atlas: Atlas, steps: Any) -> Discovery:
