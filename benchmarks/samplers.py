@@ -33,10 +33,10 @@ PROBLEMS = {  # the model, the horizon, and how many times EPISODES there are
     "taxi": (lambda: ar.envs.taxi(2, 2, 0.1), 10, 2),  # of many pairs
 }
 SAMPLERS = (
-    "rf-trajectory", "rf-trajectory:charge='successors'", "rf-trajectory:replan='every'", "ucb-zero:scale=0.001", "count",
+    "rf-trajectory", "rf-trajectory:replan='every'", "ucb-zero:scale=0.001", "count",
     "count:bonus='inverse'", "count:bonus='log'", "ent-game", "rf-linear:scale=0.1", "e3:samples=100", "random",
 )  # fmt: skip
-QUICK = ("rf-trajectory", "rf-trajectory:charge='successors'", "ucb-zero:scale=0.001", "count", "random")
+QUICK = ("rf-trajectory", "ucb-zero:scale=0.001", "count", "random")
 
 
 def run(sampler: str, problem: str, seed: int, episodes: int) -> tuple[float, float]:

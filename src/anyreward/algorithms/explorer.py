@@ -458,19 +458,29 @@ class IndexExplorer(Explorer):
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         self._catch_up()
-        return Learning(self, min(episodes, self.per_call, self.counts.until_booking), goal)
+        return Learning(self, min(episodes, self.per_call, self.until_due), goal)
 
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         """The compiled loop has learnt already."""
+        self._keep_up()
+
+    @property
+    def until_due(self) -> int:
+        """After how many further episodes `_keep_up` has to be called at the latest."""
+        return self.counts.until_booking
+
+    def _keep_up(self) -> None:
+        """Does what is due after so many episodes: the counts book their evidence."""
+        self.counts.book_if_due()
 
     def _learn(self, states: np.ndarray, actions: np.ndarray, payments: np.ndarray | None = None) -> None:
         i = 0
         while i < len(states):
-            part = slice(i, i + min(CHUNK, self.counts.until_booking))
+            part = slice(i, i + min(CHUNK, self.until_due))
             paid, nodes = self._nothing_paid if payments is None else payments[part], self._nodes
             self.counts.reserve(len(states[part]) * states.shape[1])
             self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid, nodes)
-            self.counts.book_if_due()
+            self._keep_up()
             i = part.stop
 
     def kernel(self, name: str) -> Callable[..., Any]:

@@ -99,7 +99,7 @@ class GreedyExplorer(IndexExplorer):
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         if isinstance(request, Repeated):
             self.counts.add_flows(outcome[0])
-            self.counts.book_if_due()
+        self._keep_up()
         self._plan_if_due()
 
     def _learn(self, states: np.ndarray, actions: np.ndarray, payments: np.ndarray | None = None) -> None:

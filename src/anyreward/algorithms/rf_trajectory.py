@@ -11,6 +11,12 @@ up to most:
 a cap, indices tie and exploration loses its direction. The shape of lambda is that of the certificate when all charges are alike;
 its scale does not matter to a greedy policy.
 
+The threshold grows with the number of successors, too: on DeepSea with slips it is 15 nats where one was seen, and 23 where two
+were. So pairs of which one successor was seen are charged half as much, SINGLE kappa_h / n, but only once little is left to
+discover. Before that it would do harm: a pair with few visits has shown few of its successors, and would be passed over. With
+Lambda = sum_j gamma^j lambda_j and charges of b nats each, the certificate is about 2 sqrt(2 b Lambda W), where W is the index
+before the first step. Little is left once that is below 0.4 sigma_H for b = 20, which is Lambda W <= NEAR sigma_H^2.
+
 Sampling   play argmax_a W_h(s,a).
 Stopping   when the certificate is at most epsilon/2, looked at where the episodes have grown by `growth` and it may be so.
 Planning   for any reward, backward induction on p_hat.
@@ -20,13 +26,16 @@ Guarantee: that of the certificate, which is a function of the counts and does n
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .. import kernels
+from .._checks import checked_array
 from ..certificates.bounds import TightBound
-from ..setting import Setting, shown
+from ..data.counts import Counts
+from ..setting import Setting
 from .greedy import GreedyExplorer
 from .registry import register
 
@@ -37,31 +46,29 @@ if TYPE_CHECKING:
     from .explorer import Explorer
 
 
+SINGLE = 0.5  # the charge of a pair of which one successor was seen, relative to others, ...
+NEAR = 0.004  # ... once Lambda W is at most this, in units of sigma_H^2
+ASKED_FROM, ASKED_AGAIN = 256, 1.2  # after how many episodes that is asked first, and by how many times more it is asked again
+
+
 class InverseRadius(NamedTuple):
     """1 / n."""
 
     least: float = 0.1  # what counts as the number of visits where there were none
+    single: float = 1.0  # the part that is charged where one successor was seen
 
     def charge(self, n: float, size: float) -> float:
-        return 1.0 / max(self.least, n)
+        return (self.single if size == 1.0 else 1.0) / max(self.least, n)
 
 
-class PerSuccessor(NamedTuple):
-    """k / n for k observed successors, as the threshold of the certificate grows with them."""
-
-    least: float = 0.1
-
-    def charge(self, n: float, size: float) -> float:
-        return max(1.0, size) / max(self.least, n)
-
-
-CHARGES: dict[str, Any] = {"visits": InverseRadius, "successors": PerSuccessor}
+def laws_behind(setting: Setting) -> np.ndarray:
+    """How many laws stand behind the reward of each time, (H,)."""
+    return np.arange(setting.horizon) + setting.estimates_start + setting.arrival_rewards
 
 
 def weights(setting: Setting) -> np.ndarray:
     """kappa_h for every step, (H,)."""
-    j = np.arange(setting.horizon)
-    laws = j + setting.estimates_start + setting.arrival_rewards  # how many laws stand behind time j
+    j, laws = np.arange(setting.horizon), laws_behind(setting)
     charge = np.where(laws > 0, setting.discount**j / np.sqrt(np.maximum(laws, 1)), 0.0)
     behind = np.cumsum(charge[::-1])[::-1]
     return behind if setting.arrival_rewards else np.append(behind[1:], 0.0)
@@ -77,10 +84,6 @@ class RFTrajectory(GreedyExplorer):
 
     Parameters
     ----------
-    charge
-        What a pair is charged: `"visits"`, 1/n, or `"successors"`, k/n where k successors were observed, since the certificate's
-        radii grow with k. The latter certifies a smaller epsilon where few pairs are random, and a larger one elsewhere
-        (`docs/algorithms.md`, Samplers).
     setting, delta, bounds, clip, max_successors, transfer, seed, growth, ties, replan
         See `GreedyExplorer`.
     """
@@ -90,10 +93,8 @@ class RFTrajectory(GreedyExplorer):
     proved = True
     handles_masks = True
 
-    def __init__(self, setting: Setting, *, charge: str = "visits", **options: Any) -> None:
-        if charge not in CHARGES:
-            raise ValueError(f"charge is {shown(charge)}: it has to be {' or '.join(map(repr, CHARGES))}.")
-        self.charge = charge
+    def __init__(self, setting: Setting, **options: Any) -> None:
+        self.refines, self._asked_at = False, 0  # whether little is left to discover, and when that was asked last
         super().__init__(setting, **options)
 
     @property
@@ -119,5 +120,43 @@ class RFTrajectory(GreedyExplorer):
             start_cap=np.inf,
             n_states=setting.n_outcomes,
             n_actions=setting.n_actions,
-            radius=CHARGES[self.charge](),
+            radius=InverseRadius(single=SINGLE if self.refines else 1.0),
         )
+
+    @property
+    def until_due(self) -> int:
+        return super().until_due if self.refines else min(super().until_due, max(1, self._asked_next - self.episodes))
+
+    def _keep_up(self) -> None:
+        super()._keep_up()
+        if not self.refines and self.episodes >= self._asked_next:
+            self._refine_if_little_is_left()
+
+    @property
+    def _asked_next(self) -> int:
+        return max(ASKED_FROM, ceil(ASKED_AGAIN * self._asked_at))
+
+    def _refine_if_little_is_left(self) -> None:
+        """Charges pairs with one successor less from now on, if little is left to discover."""
+        setting, self._asked_at = self.setting, self.episodes
+        total = float((setting.discount ** np.arange(setting.horizon) * np.sqrt(laws_behind(setting))).sum())
+        if total * self._index.value() <= NEAR * float(setting.sigma[-1]) ** 2:
+            self.refines = True
+            self._index.rule = self.rule()
+            self._plan()
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {**super().state(), "refines": np.array([self.refines, self._asked_at])}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        given = state.get("refines", np.zeros(2, np.int64))  # earlier versions did not
+        refines, self._asked_at = map(int, checked_array(given, np.int64, (2,), "its charges are", 0, [1, 2**53]))
+        self.refines = bool(refines)
+        self._index.rule = self.rule()
+        super().restore(state)
+
+    def go_on_from(self, counts: Counts) -> None:
+        self.refines = False
+        self._index.rule = self.rule()
+        super().go_on_from(counts)
+        self._refine_if_little_is_left()
