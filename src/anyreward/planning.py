@@ -10,7 +10,6 @@ where V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +19,7 @@ import numpy as np
 from . import kernels
 from .cancellation import blocks
 from .data.tabular import TabularMDP, checked_policy
-from .rewards.forms import ArrivalReward, Reward, as_reward, core, own_copy
+from .rewards.forms import ArrivalReward, Reward, as_reward, own_copy, paid
 from .setting import whole_number
 
 if TYPE_CHECKING:
@@ -172,14 +171,6 @@ class Values:
         if mixed is not None:
             Q = found.Q[h % len(found.Q)]
             found.V[h % len(found.V)] = (mixed[h] * np.where(mixed[h] > 0, Q, 0.0)).sum(axis=1)
-
-
-def paid(reward: np.ndarray) -> Pay:
-    """A reward (H, S, A) as compiled passes take it. They are compiled for writable arrays in C order, and write to none."""
-    few = core(reward).view()
-    with suppress(ValueError):  # of somebody who may not write to it either
-        few.flags.writeable = True
-    return kernels.planning.Pay(np.require(few, float, ["C", "W"]), np.zeros((0, 0)))
 
 
 def room(places: Places, S: int, A: int, H: int, V: int = 2, Q: int = 0) -> Found:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..certificates.calibrated import CalibratedBound
-from ..rewards.combining import combined, extremes_of, on_arrival, range_of
-from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, core, own_copy, reward_of_setting
+from ..rewards.combining import combined, on_arrival, range_of
+from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, core, extremes_of, own_copy, reward_of_setting
 from ..rewards.observed import PAID_ONCE, ObservedRewards, RewardBounds
 from ..rewards.terms import Terms
 from ..setting import boolean, shown

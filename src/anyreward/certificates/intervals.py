@@ -11,8 +11,8 @@ import numpy as np
 from .. import kernels
 from ..cancellation import blocks
 from ..data.counts import Counts
-from ..planning import block, chosen_in, nothing_chosen, paid, room
-from ..rewards.forms import ArrivalReward
+from ..planning import block, chosen_in, nothing_chosen, room
+from ..rewards.forms import ArrivalReward, paid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
