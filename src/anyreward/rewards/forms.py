@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -277,6 +277,25 @@ def reward_of_setting(
     order = np.lexsort((targets, pairs))
     pointer = np.concatenate([[0], np.cumsum(np.bincount(pairs, minlength=T * 2 * size))]).astype(np.int64)
     return ArrivalReward((T, N, A, H), pointer, targets[order], np.tile(r.pay, 4)[order])
+
+
+class Known(NamedTuple):
+    """A reward that is known in full, which nobody else can change."""
+
+    reward: np.ndarray | ArrivalReward  # for all outcomes, as from `reward_of_setting`
+    within: tuple[float, float]  # the range of the reward
+    least: np.ndarray  # (H,): the smallest reward at each step
+    most: np.ndarray  # (H,)
+
+
+def known_reward(reward: Reward, setting: Setting, reward_range: Any = UNIT, numbering: Numbering | None = None) -> Known:
+    """A reward of any form with what it can pay. Raises if it does not lie in `reward_range`, or if that is not a range."""
+    within = UNIT if reward_range is UNIT else checked_range(reward_range)
+    r = reward_of_setting(reward, setting, within, numbering)
+    if isinstance(r, ArrivalReward):
+        return Known(r, within, *r.extremes())
+    r = r if isinstance(reward, str) else own_copy(r)  # passes read it again later, when the user may have changed an array
+    return Known(r, within, *extremes_of(r))
 
 
 def _shape(values: Any) -> tuple[int, ...]:
