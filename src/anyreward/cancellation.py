@@ -3,9 +3,9 @@
     with cancelled_by(check):           # a function that raises an exception as soon as the result is not wanted any more
         atlas.plan(reward)              # raises it too, after some milliseconds
 
-What takes long is done in blocks, with a call of `check` before each: compiled passes over the steps of a problem (`in_blocks`), and
-whatever else calls `proceed`. Nothing is left half-done, since results are kept when they are complete. Why something is not
-wanted any more is the caller's business. Other threads are not concerned.
+What takes long is done in blocks, with a call of `check` before each: compiled passes over the steps of a problem
+(`in_blocks`), and whatever else calls `proceed`. Nothing is left half-done, since results are kept when they are complete. Why
+something is not wanted any more is the caller's business. Other threads are not concerned.
 """
 
 from __future__ import annotations
