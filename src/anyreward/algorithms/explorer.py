@@ -29,7 +29,7 @@ from ..certificates.certificate import Certificate, certificate_of, in_units
 from ..data.counts import Counts
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting, to_unit
 from ..rewards.given import Given
-from ..setting import Setting, boolean, positive, probability, real_number, shown, whole_number
+from ..setting import Setting, boolean, checked, positive, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -104,11 +104,17 @@ class Explorer(ABC):
         growth: float = 1.03,
         deterministic: bool = False,
     ) -> None:
-        if not 1.0 < real_number(growth, "growth") < inf:
+        growth, self.delta, self.clip, deterministic = checked(
+            (real_number, "growth", growth),
+            (probability, "delta", delta),
+            (boolean, "clip", clip),
+            (boolean, "deterministic", deterministic),
+        )
+        if not 1.0 < growth < inf:
             raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
         if setting.discount != 1.0 and not self.supports_discount:
             raise ValueError(f"discount is {setting.discount:g}: {type(self).__name__} is for problems without a discount.")
-        self.setting, self.delta, self.clip = setting, probability(delta, "delta"), boolean(clip, "clip")
+        self.setting = setting
         options: dict[str, Any] = {"max_successors": max_successors, "transfer": transfer}
         if bounds == PaperBound.name:
             options["clip"] = self.clip

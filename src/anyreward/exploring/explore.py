@@ -29,7 +29,7 @@ from ..playing.lanes import is_vector
 from ..playing.opening import ADAPTER, Gymnasium, as_model
 from ..rewards.forms import OWN, UNIT, Reward, checked_range
 from ..rewards.given import given_rewards, is_list
-from ..setting import boolean, positive, probability, real_number, shown, whole_number
+from ..setting import boolean, checked, positive, probability, real_number, shown, whole_number
 from ..structure import Structure
 from ..words import console, plain, worded
 from .audit import audit, audited_environment
@@ -190,17 +190,22 @@ def explore(
         raise ValueError(
             "neither epsilon nor max_episodes nor max_seconds is given: exploration needs at least one of them to stop."
         )
-    epsilon = None if epsilon is None else positive(epsilon, "epsilon")
-    seed = whole_number(seed, "seed")
+    epsilon, seed, delta, seconds, pace, horizon, max_episodes = checked(
+        (positive, "epsilon", epsilon, None),
+        (whole_number, "seed", seed),
+        (probability, "delta", delta),
+        (positive, "max_seconds", max_seconds, inf),
+        (real_number, "checkpoint_every", checkpoint_every, 10.0),
+        (whole_number, "horizon", horizon),
+        (whole_number, "max_episodes", max_episodes, None),
+    )
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
-    most = check_episodes(max_episodes, horizon)
-    seconds = inf if max_seconds is None else positive(max_seconds, "max_seconds")
+    most = most_episodes(max_episodes, horizon)
     algorithm, bounds = for_bounds(for_rewards(algorithm) if is_list(rewards) else algorithm, bounds)
-    delta, kind = probability(delta, "delta"), explorer_class(algorithm)
+    kind = explorer_class(algorithm)
     if checkpoint_every is not None and checkpoint is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
-    pace = 10.0 if checkpoint_every is None else real_number(checkpoint_every, "checkpoint_every")
     file = None if checkpoint is None else Checkpoint(checkpoint, pace)
     if stop not in ("certificate", "own"):
         raise ValueError(f"stop is {shown(stop)}: it has to be 'certificate' or 'own'.")
@@ -346,10 +351,15 @@ def side_by_side(kind: type[Explorer], env: Any, **asked: Any) -> tuple[Parallel
 
 
 def check_episodes(max_episodes: int | None, horizon: int) -> int:
+    """How many episodes can be counted exactly; raises if more are asked for, or what is not a number of them."""
+    return most_episodes(*checked((whole_number, "max_episodes", max_episodes, None), (whole_number, "horizon", horizon)))
+
+
+def most_episodes(max_episodes: int | None, horizon: int) -> int:
     """How many episodes can be counted exactly; raises if more are asked for."""
-    if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
+    if max_episodes is not None and max_episodes < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
-    most = LARGEST_COUNT // (max(1, whole_number(horizon, "horizon")) + 1)
+    most = LARGEST_COUNT // (max(1, horizon) + 1)
     if max_episodes is not None and max_episodes > most:
         raise ValueError(f"max_episodes is {max_episodes}: beyond {most:,} episodes of this horizon, counts would not be exact.")
     return most

@@ -292,10 +292,8 @@ def known_reward(reward: Reward, setting: Setting, reward_range: Any = UNIT, num
     """A reward of any form with what it can pay. Raises if it does not lie in `reward_range`, or if that is not a range."""
     within = UNIT if reward_range is UNIT else checked_range(reward_range)
     r = reward_of_setting(reward, setting, within, numbering)
-    if isinstance(r, ArrivalReward):
-        return Known(r, within, *r.extremes())
     r = r if isinstance(reward, str) else own_copy(r)  # passes read it again later, when the user may have changed an array
-    return Known(r, within, *extremes_of(r))
+    return Known(r, within, *(r.extremes() if isinstance(r, ArrivalReward) else extremes_of(r)))
 
 
 def _shape(values: Any) -> tuple[int, ...]:
