@@ -256,7 +256,7 @@ class BPIUCRL(IndexExplorer):
             self.tell(*outcome)
 
     @property
-    def recommendation(self) -> np.ndarray:
+    def recommendation(self) -> np.ndarray:  # type: ignore[override]
         """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
         self._bring_up_to_date()
         return self._Q_lo.argmax(axis=2) if self._everywhere else self._values.cautious_policy()

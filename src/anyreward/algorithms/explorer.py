@@ -92,6 +92,13 @@ class Explorer(ABC):
     given: tuple[Given, ...] = ()  # the rewards that it explores for, if it explores for a list of them
     observes_rewards: bool = False  # `tell` has to be given what was paid, as a third argument
 
+    # What it says of itself to those who watch, and of its result. A subclass that computes one of them makes it a property.
+    phase: str = ""  # what it is doing; empty if it only ever does one thing
+    finished: bool = False  # nothing is gained by more episodes: exploration then stops
+    expected: float | None = None  # about how many episodes there will be in all, if the algorithm has planned that
+    recommendation: np.ndarray | None = None  # the policy for the one reward that is explored for, (H, S), if there is one
+    facts: ClassVar[dict[str, Any]] = {}  # plain numbers, kept beside its guarantee in `atlas.source["own"]`
+
     def __init__(
         self,
         setting: Setting,
@@ -267,7 +274,8 @@ class Explorer(ABC):
         """A bound for the present counts. It is computed once: asking again costs nothing until there is something new."""
         now, key = self.counts.revision, bound if isinstance(bound, Hashable) else id(bound)
         if self._bounds.get(key, (None, 0.0))[0] != now:
-            self.counts.check_start()
+            if self.setting.initial:
+                self.counts.check_start()
             self._bounds[key] = now, bound(self.counts, self.delta)
         return self._bounds[key][1]
 
@@ -275,21 +283,6 @@ class Explorer(ABC):
     def certified(self) -> Counts:
         """The counts that the certificate is about, and that plans are made from."""
         return self.counts
-
-    @property
-    def phase(self) -> str:
-        """What it is doing, for those who watch; empty if it only ever does one thing."""
-        return ""
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is gained by more episodes: exploration then stops."""
-        return False
-
-    @property
-    def expected(self) -> float | None:
-        """About how many episodes there will be in all, if the algorithm has planned that; None otherwise."""
-        return None
 
     @property
     def error_bound(self) -> float:
@@ -322,11 +315,6 @@ class Explorer(ABC):
         return certificate_of(self.counts, self.delta, self.bound, self.bound_of(self.bound), epsilon, self.reward_range)
 
     @property
-    def recommendation(self) -> np.ndarray | None:
-        """The policy recommended for the one reward that is explored for, (H, S); None if there is none."""
-        return None
-
-    @property
     def own_epsilon(self) -> float | None:
         """What the algorithm's own theorem guarantees now, with probability 1 - delta; None if it guarantees nothing.
 
@@ -334,11 +322,6 @@ class Explorer(ABC):
         what it `certifies`, it is about that and nothing else.
         """
         return None
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What else it has to say of its result, kept beside its guarantee in `atlas.source["own"]`: plain numbers."""
-        return {}
 
     def mistake_bound(self, epsilon: float) -> float | None:
         """At most how many episodes are played with a policy that is more than epsilon worse than the best (PAC-MDP).
@@ -353,8 +336,9 @@ class Explorer(ABC):
 
     def guaranteed(self) -> float | None:
         """`own_epsilon`, or None where its theorem says nothing: with illegal actions, unless the algorithm handles them."""
-        masked = self.setting.hidden_masks or len(self.counts.illegal)
-        return None if masked and not self.handles_masks else self.own_epsilon
+        if not self.handles_masks and (self.setting.hidden_masks or len(self.counts.illegal)):
+            return None
+        return self.own_epsilon
 
 
 @dataclass(frozen=True)

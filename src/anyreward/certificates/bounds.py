@@ -76,8 +76,17 @@ def rounded_up(value: float, counts: Counts) -> float:
     Every term of such a recursion is positive, so each rounding changes the result by a factor within 1 +- 2^-53. Along a path
     there are fewer than (K + 32)(H + 1) roundings, for rows of up to K successors and a sum over at most K initial states.
     """
-    widest = max(counts.widest, len(counts.setting.starts[0]))
+    widest = max(widest_of(counts), len(counts.setting.starts[0]))
     return value * (1 + 2 * (widest + 32) * (counts.setting.horizon + 1) * 2.0**-53)
+
+
+def widest_of(counts: Counts) -> int:
+    """The largest number of different outcomes of one distribution, the initial one included.
+
+    With a structure, the combinations of outcomes of all draws of a pair are counted.
+    """
+    laws = counts.setting.structure
+    return max(0 if laws is None else int(laws.widest), int(counts.table.size.max()))
 
 
 def weights(setting: Setting) -> tuple[np.ndarray, float]:

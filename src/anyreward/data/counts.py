@@ -529,15 +529,6 @@ class Counts(Declarations):
         return int(np.count_nonzero(played))
 
     @property
-    def widest(self) -> int:
-        """The largest number of different outcomes of one distribution, the initial one included.
-
-        With a structure, the combinations of outcomes of all draws of a pair are counted.
-        """
-        combined = 0 if self.setting.structure is None else int(self.setting.structure.widest)
-        return max(combined, int(self.table.size.max()))
-
-    @property
     def widest_pair(self) -> tuple[int, int, int]:
         """A state and an action with the largest number of different successors that were observed, and that number."""
         A = self.setting.n_actions
