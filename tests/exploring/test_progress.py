@@ -10,7 +10,8 @@ from rich.console import Console
 import anyreward as ar
 import anyreward.exploring.progress as progress_module
 from anyreward.exploring.forecast import duration
-from anyreward.exploring.progress import LONGEST, PATIENCE, Progress, is_shown
+from anyreward.exploring.progress import LONGEST, PATIENCE, Progress
+from anyreward.words import is_shown
 
 
 @pytest.fixture

@@ -31,10 +31,10 @@ from ..rewards.forms import OWN, UNIT, Reward, checked_range
 from ..rewards.given import given_rewards, is_list
 from ..setting import boolean, checked, positive, probability, real_number, shown, whole_number
 from ..structure import Structure
-from ..words import console, plain, worded
+from ..words import console, is_shown, plain, worded
 from .audit import audit, audited_environment
 from .checkpoint import Checkpoint, call_of
-from .progress import Progress, is_shown
+from .progress import Progress
 from .run import Run
 from .suggestions import outlook
 

@@ -5,7 +5,6 @@ On a terminal it is a display that changes; elsewhere it is a line now and then,
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from math import inf
@@ -160,8 +159,3 @@ class Progress:
             self._display.stop()
         elif self._lines:
             self._say(over=True)
-
-
-def is_shown(show: bool | Callable[[int, float], None] | None) -> bool:
-    """Whether something is to be shown at once: asked for, or on a terminal."""
-    return show if isinstance(show, bool) else show is None and words.is_terminal(sys.stderr)
