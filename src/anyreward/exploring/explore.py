@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import clear_drafts, file_lock
 from ..algorithms import Explorer, make_explorer
-from ..algorithms.registry import explorer_class, for_bounds, for_rewards
+from ..algorithms.registry import meant
 from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound, TightBound
 from ..certificates.calibrated import CalibratedBound
@@ -202,8 +202,8 @@ def explore(
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
     most = most_episodes(max_episodes, horizon)
-    algorithm, bounds = for_bounds(for_rewards(algorithm) if is_list(rewards) else algorithm, bounds)
-    kind = explorer_class(algorithm)
+    several, shown_at_once = rewards is not None and is_list(rewards), is_shown(progress)
+    kind, name, bounds = meant(algorithm, bounds, several)
     if checkpoint_every is not None and checkpoint is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
     file = None if checkpoint is None else Checkpoint(checkpoint, pace)
@@ -226,7 +226,7 @@ def explore(
         if parallel is not None:
             raise ValueError(f"{parallel.argument} is for Gymnasium environments: a known model is simulated at compiled speed.")
         setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states, initial)
-        if is_shown(progress):
+        if shown_at_once:
             audit(env, setting.horizon).show(progress, None, delta)
         environment, p_stationary = TabularEnvironment(env, setting, seed, record), float(env.n_steps is None)
     else:
@@ -240,12 +240,12 @@ def explore(
         report.show(progress, epsilon, delta)
         for line in report.lines():
             log.info("%s", plain(line))
-        if not is_shown(progress):
+        if not shown_at_once:
             for alarm in report.alarms:
                 warnings.warn(f"{environment.name}: {alarm.removeprefix('warning: ')}", stacklevel=2)
     if structure is not None:
         environment.setting = replace(environment.setting, structure=structure)  # type: ignore[arg-type]
-    if is_list(rewards):
+    if several:
         own = env.reward if isinstance(env, TabularMDP) else None
         within = checked_range(options.get("reward_range", UNIT))
         observed = not isinstance(env, TabularMDP)
@@ -253,7 +253,7 @@ def explore(
         options |= {"mixtures": boolean(mixtures, "mixtures")}
     elif rewards is not None:
         options["rewards"] = rewards
-    if mixtures and not is_list(rewards):
+    if mixtures and not several:
         raise ValueError("mixtures is True, but no list of rewards is given: give one, or leave it out.")
     explorer = make_explorer(
         kind,
@@ -277,7 +277,6 @@ def explore(
             f"stop is 'own', but the guarantee of {kind.__name__} says nothing where actions may be illegal: leave it out, "
             "or pass action_masks='none' if none ever is."
         )
-    name = algorithm if isinstance(algorithm, str) else algorithm.__name__
     with ExitStack() as stack:
         if file is not None:
             explorer.state()  # says so if it cannot be saved, before anything is played
@@ -303,10 +302,10 @@ def explore(
             stack.enter_context(run.interrupts.heard())
         low, high = explorer.reward_range
         largest = (high - low) * (1.0 if getattr(explorer, "paid_once", False) else float(environment.setting.sigma[-1]))
-        with Progress(progress, epsilon, max_episodes, seconds, largest) as show:
+        with Progress(progress, epsilon, max_episodes, seconds, largest, run.begun) as show:
             run.go(show)
         atlas = run.atlas()
-        if is_shown(progress) and not run.is_done(atlas) and not run.interrupts.requested:
+        if shown_at_once and not run.is_done(atlas) and not run.interrupts.requested:
             screen = console(stderr=True)
             with suppress(Exception):  # advice is not worth the loss of what was explored
                 for line in outlook(atlas, show.rate, p_stationary):
@@ -337,7 +336,7 @@ def declared(structure: Any, env: TabularMDP | Gymnasium, stationary: bool, boun
 def side_by_side(kind: type[Explorer], env: Any, **asked: Any) -> tuple[Parallel | None, Any]:
     """How episodes are played side by side, if that is asked for (`Parallel`), and what is explored: of a vector, one part."""
     given = env.env if isinstance(env, Gymnasium) else env
-    vector = given if is_vector(given) else None
+    vector = None if isinstance(given, TabularMDP | str) or not is_vector(given) else given
     name = next((name for name, value in asked.items() if value is not None), None)
     if name is None and vector is None:
         return None, env

@@ -141,7 +141,7 @@ def extend(
         run.history = list(self.history)
     with (
         run.interrupts.heard(),
-        Progress(progress, target, None if max_episodes is None else most, seconds, about.largest) as show,
+        Progress(progress, target, None if max_episodes is None else most, seconds, about.largest, run.begun) as show,
     ):
         run.go(show)
     return joined(self, run, run.atlas(), fresh, known)

@@ -34,6 +34,8 @@ class Progress:
         The budget; None and inf for none.
     largest
         The epsilon from which on a certificate says nothing.
+    begun
+        How many episodes there are already, and what was certified after them; None if nothing was.
     """
 
     def __init__(
@@ -43,13 +45,15 @@ class Progress:
         max_episodes: int | None,
         max_seconds: float = inf,
         largest: float = inf,
+        begun: tuple[int, float | None] = (0, None),
     ) -> None:
         self._report = show if callable(show) else None
         self._wanted = show if isinstance(show, bool) else None
         self._target, self._max, self._seconds, self._largest = target, max_episodes, max_seconds, largest
         self._start = self._now = self._played_at = self._shown_at = time.monotonic()
         self._gap = PATIENCE
-        self._begin, self._episodes, self._epsilon = 0, 0, inf
+        self._begin = self._episodes = begun[0]
+        self._epsilon = inf if begun[1] is None else begun[1]
         self._first = 0, inf  # episodes and time when the first ones had been played
         self._history: list[tuple[int, float]] = []
         self.phase = ""
@@ -59,11 +63,6 @@ class Progress:
 
     def __enter__(self) -> Progress:
         return self
-
-    def begin(self, episodes: int, epsilon: float | None) -> None:
-        """Says how many episodes there are already."""
-        self._begin = self._episodes = episodes
-        self._epsilon = inf if epsilon is None else epsilon
 
     @property
     def rate(self) -> float:
