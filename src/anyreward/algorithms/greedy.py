@@ -108,7 +108,7 @@ class GreedyExplorer(IndexExplorer):
 
     def _plan_if_due(self) -> None:
         if self.replan != "geometric":
-            self._planned_at = self.episodes  # the learner has done it
+            self._planned_at = self.counts.episodes  # the learner has done it
         elif self.episodes >= self._next_pass:
             self._plan()
 
