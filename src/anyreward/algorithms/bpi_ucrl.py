@@ -407,13 +407,10 @@ class BPIUCRL(IndexExplorer):
             met=bool(epsilon is not None and achieved <= epsilon),
             target=None if epsilon is None else float(epsilon),
             options=bound_options(self.bound),
-            setting=self.setting,
-            episodes=self.episodes,
-            digest=self.counts.digest(),
             reward_range=self.reward_range if named is None else named,
             reward=OBSERVED if known is None else fingerprint(known),
             transition_delta=self.delta / 2 if self.rewards == "random" else self.delta,
-            assumed=(*self.counts.declared, *self._assumed),
+            **self.counts.described(*self._assumed),
         )
 
     @property

@@ -476,10 +476,7 @@ def certificate_of(
         met=bool(target is not None and 2 * error <= target),
         target=target,
         options=bound_options(bound),
-        setting=counts.setting,
-        episodes=counts.episodes,
-        digest=counts.digest(),
         reward_range=reward_range,
-        assumed=counts.declared,
         numbering=counts.numbering,
+        **counts.described(),
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..setting import Setting, listed, nearest, shown, whole_number
+from ..setting import Setting, nearest, shown, whole_number
 from ..shared_laws import draws_before
 from .declarations import Declarations, marks_of
 from .episodes import checked_episodes, whole_numbers
@@ -707,30 +707,25 @@ class Counts(Declarations):
     @property
     def declared(self) -> tuple[str, ...]:
         """The declarations beyond the setting, as phrases: assumptions that certificates print."""
-        setting, said = self.setting, []
-        stays = np.setdiff1d(self.absorbing_states, setting.absorbing_states)
-        # What the environment itself reveals in a visited state is covered by an assumption of the setting: not printed again.
-        if setting.terminal == "state" and len(stays):
-            stays = np.setdiff1d(stays, self._met())
-        if len(stays):
-            said.append(f"never left, as declared: {listed('state', stays.tolist())}")
-        given = {s * setting.n_actions + a for s, a in setting.illegal_actions}
-        illegal = np.unique([pair // setting.n_actions for pair in np.flatnonzero(self.illegal) if int(pair) not in given])
-        if setting.hidden_masks and len(illegal):
-            illegal = np.setdiff1d(illegal, self._met())
-        if len(illegal):
-            said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
-        if setting.structure is not None and self.shared.refuted:
+        said = self._declared_marks() if len(self.table.known) else []
+        if self.setting.structure is not None and self.shared.refuted:
             said.append(
                 "THE DATA CONTRADICT THE STRUCTURE, so that nothing is certified (if it were true, this would happen with "
                 f"probability at most 1e-6; the e-value is 10^{self.shared.log_evidence / log(10):.1f})"
             )
         return tuple(said)
 
-    def _met(self) -> np.ndarray:
-        """The states that some episode visited, including its last one."""
-        columns = self.columns()
-        return np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
+    def described(self, *assumed: str) -> dict[str, Any]:
+        """What a certificate says of its counts: its fields `setting`, `episodes`, `digest` and `assumed`.
+
+        The latter are what was declared, and further assumptions if there are any.
+
+        Example:
+
+            counts.described()["episodes"] == counts.episodes
+        """
+        said = (*self.declared, *assumed)
+        return {"setting": self.setting, "episodes": self.episodes, "digest": self.digest(), "assumed": said}
 
     def copy(self) -> Counts:
         """An independent copy.
