@@ -276,7 +276,7 @@ class Explorer(ABC):
         if self._bounds.get(key, (None, 0.0))[0] != now:
             if self.setting.initial:
                 self.counts.check_start()
-            self._bounds[key] = now, bound(self.counts, self.delta)
+            self._bounds[key] = now, float(bound(self.counts, self.delta))
         return self._bounds[key][1]
 
     @property
@@ -287,7 +287,8 @@ class Explorer(ABC):
     @property
     def error_bound(self) -> float:
         """The bound on the value error of every policy under every reward in `reward_range`, exact for the present counts."""
-        return in_units(self.bound_of(self.bound), self.reward_range)
+        error = self.bound_of(self.bound)
+        return error if self.reward_range == UNIT else in_units(error, self.reward_range)
 
     @property
     def looks_can_wait(self) -> bool:

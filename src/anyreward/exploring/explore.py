@@ -302,9 +302,8 @@ def explore(
             stack.enter_context(run.interrupts.heard())
         low, high = explorer.reward_range
         largest = (high - low) * (1.0 if getattr(explorer, "paid_once", False) else float(environment.setting.sigma[-1]))
-        with Progress(progress, epsilon, max_episodes, seconds, largest, run.begun) as show:
-            run.go(show)
-        atlas = run.atlas()
+        with Progress(progress, epsilon, max_episodes, seconds, largest, run.t, run.history) as show:
+            atlas = run.go(show)
         if shown_at_once and not run.is_done(atlas) and not run.interrupts.requested:
             screen = console(stderr=True)
             with suppress(Exception):  # advice is not worth the loss of what was explored

@@ -6,7 +6,7 @@ On a terminal it is a display that changes; elsewhere it is a line now and then,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -34,8 +34,8 @@ class Progress:
         The budget; None and inf for none.
     largest
         The epsilon from which on a certificate says nothing.
-    begun
-        How many episodes there are already, and what was certified after them; None if nothing was.
+    episodes, history
+        How many episodes there are already, and what was certified on the way: pairs (episodes, epsilon).
     """
 
     def __init__(
@@ -45,15 +45,16 @@ class Progress:
         max_episodes: int | None,
         max_seconds: float = inf,
         largest: float = inf,
-        begun: tuple[int, float | None] = (0, None),
+        episodes: int = 0,
+        history: Sequence[tuple[int, float]] = (),
     ) -> None:
         self._report = show if callable(show) else None
         self._wanted = show if isinstance(show, bool) else None
         self._target, self._max, self._seconds, self._largest = target, max_episodes, max_seconds, largest
         self._start = self._now = self._played_at = self._shown_at = time.monotonic()
         self._gap = PATIENCE
-        self._begin = self._episodes = begun[0]
-        self._epsilon = inf if begun[1] is None else begun[1]
+        self._begin = self._episodes = episodes
+        self._epsilon = history[-1][1] if history else inf
         self._first = 0, inf  # episodes and time when the first ones had been played
         self._history: list[tuple[int, float]] = []
         self.phase = ""

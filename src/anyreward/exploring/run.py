@@ -6,6 +6,7 @@ import hashlib
 import logging
 import time
 from dataclasses import replace
+from functools import cached_property
 from math import ceil, inf, sqrt
 from typing import Any
 
@@ -80,7 +81,6 @@ class Run:
         self.lost = 0  # episodes that failed, and are not counted
         self.looking = 0.0  # seconds that the last look took
         self.due = 0  # after how many episodes the bound may have come down to the target
-        self.waits = stop_by == "certificate" and explorer.looks_can_wait  # until looks can be worth their while
         if checkpoint is not None:
             atlas = checkpoint.resume(explorer, environment)
             if atlas is not None:
@@ -88,13 +88,8 @@ class Run:
                 self.due = min(checkpoint.due, int(RARELY * self.history[-1][0])) if self.history else 0
         self.t = explorer.counts.episodes  # how many there are, as of the last time that some were played
 
-    @property
-    def begun(self) -> tuple[int, float | None]:
-        """How many episodes there are already, and what was certified when it was last looked at; None if nothing was."""
-        return self.t, self.history[-1][1] if self.history else None
-
-    def go(self, show: Progress) -> None:
-        """Explores until it is certified, or until it has to stop."""
+    def go(self, show: Progress) -> Atlas:
+        """Explores until it is certified, or until it has to stop; returns what was explored."""
         explorer, environment, checkpoint = self.explorer, self.environment, self.checkpoint
         goal = -1.0 if self.epsilon is None else self.epsilon / 2  # without a target, none is reached
         begin = time.monotonic()
@@ -130,6 +125,7 @@ class Run:
         if self.history[-1][0] < t:
             self.look(show, goal)
         log.info("explored %s: epsilon %s after %d episodes", environment.name, self.history[-1][1], t)
+        return self.atlas()
 
     def play(self, episodes: int, goal: float) -> bool:
         """Plays some episodes, at most that many: about as many as a `SLICE` of time has room for, and whole ones.
@@ -157,7 +153,7 @@ class Run:
         """
         begin, t, bound = time.monotonic(), self.t, self.bound()
         self.looking = time.monotonic() - begin
-        if self.waits and goal > 0:
+        if goal > 0 and self.waits:
             steady = self.explorer.is_steady and not self.explorer.is_far_from(goal)
             most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
@@ -179,6 +175,11 @@ class Run:
             return self.explorer.error_bound
         own = self.explorer.guaranteed()
         return inf if own is None else own / 2
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether looks wait until they can be worth their while."""
+        return self.stop_by == "certificate" and self.explorer.looks_can_wait
 
     def is_due(self, goal: float) -> bool:
         """Whether to look at the bound now: because it may have come down to the goal, or for the history."""
