@@ -26,6 +26,13 @@ def down(x: float, digits: int = 4) -> str:
     return _rounded(x, digits, ROUND_FLOOR)
 
 
+class Up(float):
+    """A number that is rounded up by `up` when somebody prints it, for logs that nobody may read."""
+
+    def __str__(self) -> str:
+        return up(self)
+
+
 def interval(lower: float, upper: float, digits: int = 4) -> str:
     """ "[lower, upper]", both rounded outward."""
     return f"[{down(lower, digits)}, {up(upper, digits)}]"

@@ -21,7 +21,7 @@ from .._checks import checked_array
 from ..certificates.error_index import ErrorIndex
 from ..data.counts import Counts
 from ..setting import Setting, shown
-from .explorer import NOTHING, IndexExplorer, Repeated, Request
+from .explorer import NOTHING, IndexExplorer, Learning, Repeated, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,7 @@ class GreedyExplorer(IndexExplorer):
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self.replan != "geometric":
-            return super().ask_many(episodes, goal if self.follows_its_bound else -1.0)
+            return Learning(self, min(episodes, self.per_call), goal if self.follows_its_bound else -1.0)
         episodes, node_of = min(episodes, self._next_pass - self.episodes), self.counts.table.node_of
         return Repeated(self.learner().index, node_of, self.episode_key, self.setting.horizon, episodes)
 

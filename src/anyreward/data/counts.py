@@ -85,11 +85,18 @@ class Counts(Declarations):
         The arrays that compiled code works on. They change as episodes are added and are replaced when they have to grow.
     """
 
+    _pool: Counts | None
+
     def __init__(self, setting: Setting, transfer: bool = False) -> None:
-        self.setting = setting
-        self._pool: Counts | None = None
+        self._begin(setting, marks_of(setting).reshape(-1))
         if transfer and not setting.stationary:
-            self._pool = Counts(replace(setting, stationary=True, structure=None))
+            pool = self._pool = Counts.__new__(Counts)
+            pool._begin(replace(setting, stationary=True, structure=None), self.table.known.copy())
+
+    def _begin(self, setting: Setting, known: np.ndarray) -> None:
+        """Begins without data, with these marks of state-action pairs."""
+        self.setting = setting
+        self._pool = None
         self._booked_at = 0  # the number of episodes when the predictions were last renewed
         self.runs = 1
         self.numbering = None
@@ -119,7 +126,7 @@ class Counts(Declarations):
             booked=np.zeros(M),
             evidence=np.zeros(M),
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0, the extra state before a random initial state
-            known=marks_of(setting).reshape(-1),
+            known=known,
             starts=setting.starts[0].astype(np.uint32),
             start_p=setting.starts[1].copy(),
         )

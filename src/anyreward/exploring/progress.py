@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from math import inf
 from typing import Any
 
@@ -19,7 +20,7 @@ PACE = 0.1  # seconds between two updates of a display
 GROWTH, LONGEST = 1.5, 60.0  # by which the seconds between two lines grow, and how many they become
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """Shows how an exploration proceeds, on stderr. Called with the episodes so far and, when it is known anew, epsilon.
 
     The bar fills with the share of the episodes that are needed, as `forecast` sees it, or of the budget if that is spent first.
@@ -61,9 +62,6 @@ class Progress:
         self.expected: float | None = None  # what an algorithm that plans its episodes says of itself
         self._display: Any = None
         self._lines = False  # whether lines are shown, since there is no terminal
-
-    def __enter__(self) -> Progress:
-        return self
 
     @property
     def rate(self) -> float:

@@ -16,6 +16,7 @@ from ..certificates.certificate import OBSERVED
 from ..environments.base import Environment
 from ..executors import NoWorkers
 from ..playing.opening import EnvironmentFailure
+from ..words import Up
 from .checkpoint import Checkpoint
 from .interrupts import Interrupted, Interrupts
 from .progress import Progress
@@ -100,12 +101,15 @@ class Run:
         while look < min(t, self.max_episodes):
             look = self.next_look(look)
         while True:
+            over, bound = False, None
             if arrived or t >= look:
                 over = t >= self.max_episodes or explorer.finished
-                if ((over or arrived or self.is_due(goal)) and self.look(show, goal) <= goal) or over:
-                    stopped = False
-                    break
+                bound = self.look(goal) if over or arrived or self.is_due(goal) else None
                 look = self.next_look(t)
+            show(t, None if bound is None else 2 * bound)
+            if over or (bound is not None and bound <= goal):
+                stopped = False
+                break
             late = time.monotonic() - begin + self.looking >= self.max_seconds and t > first  # a look is still to come
             stopped = self.interrupts.requested and (checkpoint is None or environment.rests(t))
             if late or stopped:
@@ -113,7 +117,6 @@ class Run:
             arrived = self.play(look - t, goal)
             t = self.t
             show.phase, show.expected = explorer.phase, explorer.expected
-            show(t)
             if checkpoint is not None and checkpoint.is_due() and not arrived and environment.rests(t):
                 checkpoint.save(self.atlas, environment, explorer)
         if checkpoint is not None and t:  # before a look that an exploration which is not stopped here would not make
@@ -123,8 +126,8 @@ class Run:
         elif stopped and self.on_interrupt == "raise":
             raise KeyboardInterrupt
         if self.history[-1][0] < t:
-            self.look(show, goal)
-        log.info("explored %s: epsilon %s after %d episodes", environment.name, self.history[-1][1], t)
+            show(t, 2 * self.look(goal))
+        log.info("explored %s: epsilon %s after %d episodes", environment.name, Up(self.history[-1][1]), t)
         return self.atlas()
 
     def play(self, episodes: int, goal: float) -> bool:
@@ -145,7 +148,7 @@ class Run:
         explorer.per_call = max(1, min(type(explorer).per_call, fitting))
         return arrived
 
-    def look(self, show: Progress, goal: float) -> float:
+    def look(self, goal: float) -> float:
         """Looks at the bound after the present episode, notes it, and estimates when it may have come down to the goal.
 
         While an explorer evens out what is charged (`Explorer.steady`), it falls like episodes^(-1/2) in the long run, and hardly
@@ -157,10 +160,9 @@ class Run:
             steady = self.explorer.is_steady and not self.explorer.is_far_from(goal)
             most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
-        log.debug("epsilon %s after %d episodes", 2 * bound, t)
+        log.debug("epsilon %s after %d episodes", Up(2 * bound), t)
         if not self.history or self.history[-1][0] < t:
             self.history.append((t, 2 * bound))
-        show(t, 2 * bound)
         return bound
 
     def answer_to_interrupt(self) -> str:
