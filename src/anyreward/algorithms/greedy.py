@@ -81,7 +81,7 @@ class GreedyExplorer(IndexExplorer):
 
     @property
     def episode_key(self) -> np.uint64:
-        return np.uint64(kernels.greedy.episode_key(self.seed_key, self._planned_at))
+        return np.uint64(kernels.greedy.episode_key(self.seed_key, self._index_at))
 
     def actor(self) -> Callable[[int, int], int]:
         if self.setting.horizon * self.setting.n_outcomes <= FEW:
@@ -107,14 +107,17 @@ class GreedyExplorer(IndexExplorer):
         self._plan_if_due()
 
     def _plan_if_due(self) -> None:
-        if self.replan != "geometric":
-            self._planned_at = self.counts.episodes  # the learner has done it
-        elif self.episodes >= self._next_pass:
+        if self.replan == "geometric" and self.episodes >= self._next_pass:
             self._plan()
 
     def _plan(self) -> None:
         self._index.plan()
         self._planned_at = self.episodes
+
+    @property
+    def _index_at(self) -> int:
+        """The number of episodes that the index was last brought up to date for; the learner does it after each one."""
+        return self._planned_at if self.replan == "geometric" else self.episodes
 
     @property
     def _next_pass(self) -> int:
@@ -129,7 +132,7 @@ class GreedyExplorer(IndexExplorer):
         return False
 
     def state(self) -> dict[str, np.ndarray]:
-        return {**super().state(), **self._index.state(), "planned_at": np.array([self._planned_at])}
+        return {**super().state(), **self._index.state(), "planned_at": np.array([self._index_at])}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)
