@@ -51,8 +51,9 @@ class ErrorIndex:
         """Enlarges the arrays to what the table of counts has room for."""
         counts = self.counts
         if self.greedy.V.shape[1] < len(counts.table.state):
-            self.greedy = counts.fitted(self.greedy, rows=("Q",), nodes=("V", "settled"))
-            self.rows = counts.fitted(self.rows, rows=self.rows._fields)
+            self.greedy, self.rows = counts.fitted_each(
+                (self.greedy, ("Q",), ("V", "settled")), (self.rows, self.rows._fields, ())
+            )
 
     def plan(self) -> float:
         """Computes the whole index from the counts; returns its value before the first step."""

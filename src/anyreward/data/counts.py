@@ -511,6 +511,10 @@ class Counts(Declarations):
         sizes = {**dict.fromkeys(rows, N * A), **dict.fromkeys(nodes, N)}
         return arrays._replace(**{name: enlarged(getattr(arrays, name), size) for name, size in sizes.items()})
 
+    def fitted_each(self, *parts: tuple[Any, Collection[str], Collection[str]]) -> tuple[Any, ...]:
+        """`fitted` for several named tuples of arrays, each with its fields of rows and of nodes."""
+        return tuple(self.fitted(*part) for part in parts)
+
     @property
     def n_nodes(self) -> int:
         """The number of nodes in the table: s_0, and one for each visited (step, state), or state if the steps are pooled."""
