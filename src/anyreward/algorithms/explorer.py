@@ -34,6 +34,7 @@ from ..setting import Setting, boolean, checked, positive, probability, real_num
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+NEVER = 2**62  # more episodes than there can be
 NOTHING = np.zeros((0, 0, 0))  # known beforehand of states without data
 CHUNK = 256  # episodes of a batch that are learnt from at once
 
@@ -361,6 +362,7 @@ class Learning:
     episodes: int
     goal: float = -1.0
     written: str = ""  # "", "episodes" or "policies"
+    until: int = NEVER  # no further than so many episodes in all
 
 
 @dataclass(frozen=True)
@@ -407,6 +409,8 @@ class IndexExplorer(Explorer):
         See `Explorer`.
     """
 
+    due: int = NEVER  # after how many episodes `_when_due` has to be called, if it has something to do
+
     def __init__(self, setting: Setting, *args: Any, ties: str = "random", **options: Any) -> None:
         super().__init__(setting, *args, **options)
         self.ties = ties
@@ -449,28 +453,28 @@ class IndexExplorer(Explorer):
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         self._catch_up()
-        return Learning(self, min(episodes, self.per_call, self.until_due), goal)
+        return Learning(self, min(episodes, self.per_call), goal, until=self.due)
 
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         """The compiled loop has learnt already."""
         self._keep_up()
 
-    @property
-    def until_due(self) -> int:
-        """After how many further episodes `_keep_up` has to be called at the latest."""
-        return self.counts.until_booking
-
     def _keep_up(self) -> None:
-        """Does what is due after so many episodes: the counts book their evidence."""
-        self.counts.book_if_due()
+        """Does what is due after so many episodes."""
+        if self.counts.episodes >= self.due:
+            self._when_due()
+
+    def _when_due(self) -> None:
+        """Does what is due once there are `due` episodes, and says when it is due again."""
 
     def _learn(self, states: np.ndarray, actions: np.ndarray, payments: np.ndarray | None = None) -> None:
         i = 0
         while i < len(states):
-            part = slice(i, i + min(CHUNK, self.until_due))
+            part = slice(i, i + min(CHUNK, self.counts.until_booking, max(1, self.due - self.episodes)))
             paid, nodes = self._nothing_paid if payments is None else payments[part], self._nodes
             self.counts.reserve(len(states[part]) * states.shape[1])
             self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid, nodes)
+            self.counts.book_if_due()
             self._keep_up()
             i = part.stop
 

@@ -92,13 +92,14 @@ class GreedyExplorer(IndexExplorer):
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self.replan != "geometric":
-            return Learning(self, min(episodes, self.per_call), goal if self.follows_its_bound else -1.0)
+            return Learning(self, min(episodes, self.per_call), goal if self.follows_its_bound else -1.0, until=self.due)
         episodes, node_of = min(episodes, self._next_pass - self.episodes), self.counts.table.node_of
         return Repeated(self.learner().index, node_of, self.episode_key, self.setting.horizon, episodes)
 
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         if isinstance(request, Repeated):
             self.counts.add_flows(outcome[0])
+            self.counts.book_if_due()
         self._keep_up()
         self._plan_if_due()
 

@@ -410,10 +410,12 @@ class Counts(Declarations):
             t = t._replace(**{name: enlarged(getattr(t, name), size) for name in ("target", "seen", "booked", "evidence")})
         self.table = t
 
-    def make_room(self, episodes: int) -> int:
-        """Makes room for so many more episodes; returns how many there may be until the predictions have to be renewed."""
+    def make_room(self, episodes: int, until: int) -> int:
+        """Makes room for so many more episodes; returns how many there may be until the predictions have to be renewed, or until
+        there are `until` in all; one at least.
+        """
         self.reserve(episodes * (self.setting.horizon + 1))
-        return self.until_booking
+        return min(self.until_booking, max(1, until - self.episodes))
 
     def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
         """Adds episodes that `checked` has returned: states (B, H+1) and actions (B, H), int64.
