@@ -3,9 +3,9 @@
     with cancelled_by(check):           # a function that raises an exception as soon as the result is not wanted any more
         atlas.plan(reward)              # raises it too, after some milliseconds
 
-What takes long is done in blocks, with a call of `check` before each: compiled passes over the steps of a problem (`blocks`), and
-whatever else calls `proceed`. Nothing is left half-done, since results are kept when they are complete. Why something is not
-wanted any more is the caller's business. Other threads are not concerned.
+What takes long is done in blocks, with a call of `check` before each: compiled passes over the steps of a problem
+(`in_blocks`), and whatever else calls `proceed`. Nothing is left half-done, since results are kept when they are complete. Why
+something is not wanted any more is the caller's business. Other threads are not concerned.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ def proceed() -> None:
     check = _check.get()
     if check is not None:
         check()
+
+
+def in_blocks(compiled: Callable[[int, int], None], last: int, first: int, size: int) -> None:
+    """Makes a compiled pass over the steps from `last` down to `first`, in `blocks`; it is given both ends of each."""
+    for begin, end in blocks(last, first, size):
+        compiled(begin, end)
 
 
 def blocks(last: int, first: int, size: int) -> Iterator[tuple[int, int]]:

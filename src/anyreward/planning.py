@@ -10,17 +10,16 @@ where V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property, partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from . import kernels
-from .cancellation import blocks
+from .cancellation import blocks, in_blocks
 from .data.tabular import TabularMDP, checked_policy
-from .rewards.forms import ArrivalReward, Reward, as_reward, core, own_copy
+from .rewards.forms import ArrivalReward, Reward, as_reward, own_copy, paid
 from .setting import whole_number
 
 if TYPE_CHECKING:
@@ -77,28 +76,25 @@ class Values:
     """
 
     def __init__(
-        self, model: Transitions, task: Task, given: Choice | None = None, mixed: np.ndarray | None = None, keep: bool = False
+        self, model: Transitions, task: Task, policy: np.ndarray | Choice | None, keep: bool, beyond: np.ndarray | None = None
     ) -> None:
-        self._model, self._task, self._given, self._mixed = model, task, given, mixed
-        self._beyond = np.zeros(len(task.low) + 1)
-        found = self._pass(len(self._beyond) if keep else 2)
+        """Plans for a task, or for a policy that has been checked; `beyond`, (H + 1,), is added to the values of each step."""
+        self._model, self._task, self._policy = model, task, policy
+        self._beyond = np.zeros(len(task.low) + 1) if beyond is None else beyond
+        made = self._pass(len(self._beyond) if keep else 2)
         if keep:
-            self.V = found.V
-        self.start = found.V[0].copy()
-        self.choice = given if given is not None else chosen_in(model.places, task.pay, found, task.low, task.high)
-
-    def plus(self, beyond: np.ndarray) -> Values:
-        """These values with a constant added to those of each step, (H + 1,)."""
-        self._beyond, self.start = beyond, self.start + beyond[0]
-        return self
+            self.V = made.found.V + self._beyond[:, None]
+        self.start = made.found.V[0] + self._beyond[0]
+        self._mixed = made.mixed if made.mixed.size else None
+        self.choice = made.given if policy is not None else chosen_in(made, task.pay, task.low, task.high)
 
     @cached_property
     def V(self) -> np.ndarray:
-        return self._pass(V=len(self._task.low) + 1).V + self._beyond[:, None]
+        return self._pass(V=len(self._task.low) + 1).found.V + self._beyond[:, None]
 
     @cached_property
     def Q(self) -> np.ndarray:
-        return self._pass(Q=len(self._task.low)).Q
+        return self._pass(Q=len(self._task.low)).found.Q
 
     @cached_property
     def policy(self) -> np.ndarray:
@@ -130,36 +126,30 @@ class Values:
 
     def _each(self) -> Iterator[tuple[int, Found]]:
         """Step by step from the last: the values of this step and of the next one."""
-        found = self._room(2, 0)
+        made = prepared(self._model, self._model.places, len(self._task.low), self._policy)
         for h, _ in blocks(len(self._task.low) - 1, 0, 1):
-            self._step(h, found, None)
-            yield h, found
+            self._step(h, made, None)
+            yield h, made.found
 
-    def _room(self, V: int, Q: int) -> Found:
-        model = self._model
-        return room(
-            model.places, model.n_states, model.n_actions, len(self._task.low), V, Q if self._mixed is None else max(1, Q)
-        )
-
-    def _pass(self, V: int = 2, Q: int = 0) -> Found:
+    def _pass(self, V: int = 2, Q: int = 0) -> Pass:
         """All steps; that many rows of V and Q are kept."""
-        model, found, last = self._model, self._room(V, Q), len(self._task.low) - 1
-        workers, most = kernels.processors(), int(np.diff(model.places.begin).max())
-        if self._mixed is None and (workers == 1 or most * model.n_actions < MANY):
-            task, given = self._task, nothing_chosen(self._given)
-            for steps in blocks(last, 0, block(model, BLOCK)):
-                kernels.planning.induct(model.places, model.rows, task, given, found, np.empty(model.n_actions), *steps)
-            return found
-        with ThreadPoolExecutor(workers) as pool:
+        model, task, last = self._model, self._task, len(self._task.low) - 1
+        made, most = prepared(model, model.places, last + 1, self._policy, V, Q), int(np.diff(model.places.begin).max())
+        if not made.mixed.size and (most * model.n_actions < MANY or kernels.processors() == 1):
+            best = np.empty(model.n_actions)
+            compiled = partial(kernels.planning.induct, model.places, model.rows, task, made.given, made.found, best)
+            in_blocks(compiled, last, 0, BLOCK // made.size)
+            return made
+        with ThreadPoolExecutor(kernels.processors()) as pool:
             for h, _ in blocks(last, 0, 1):
-                self._step(h, found, pool)
-        return found
+                self._step(h, made, pool)
+        return made
 
-    def _step(self, h: int, found: Found, pool: ThreadPoolExecutor | None) -> None:
+    def _step(self, h: int, made: Pass, pool: ThreadPoolExecutor | None) -> None:
         """One step, by as many threads as there are processors if there is a pool of them."""
-        places, A, mixed = self._model.places, self._model.n_actions, self._mixed
-        rows, task, given, ahead = self._model.rows, self._task, nothing_chosen(self._given), found.V[(h + 1) % len(found.V)]
-        mean = float(ahead.mean() if mixed is not None else kernels.planning.mean_ahead(places, rows, task, h, ahead))
+        (places, given, mixed, found, _), rows, task, A = made, self._model.rows, self._task, self._model.n_actions
+        ahead = found.V[(h + 1) % len(found.V)]
+        mean = float(ahead.mean() if mixed.size else kernels.planning.mean_ahead(places, rows, task, h, ahead))
         kernels.planning.outside(places, task, given, h, mean, found)
         layer = min(h, len(places.begin) - 2)
         parts = 1 if pool is None else kernels.processors()
@@ -169,49 +159,51 @@ class Values:
             kernels.planning.part(places, rows, task, given, h, mean, found, np.empty(A), ends[i], ends[i + 1])
 
         list(map(work, range(parts)) if pool is None else pool.map(work, range(parts)))
-        if mixed is not None:
+        if mixed.size:
             Q = found.Q[h % len(found.Q)]
             found.V[h % len(found.V)] = (mixed[h] * np.where(mixed[h] > 0, Q, 0.0)).sum(axis=1)
 
 
-def paid(reward: np.ndarray) -> Pay:
-    """A reward (H, S, A) as compiled passes take it. They are compiled for writable arrays in C order, and write to none."""
-    few = core(reward).view()
-    with suppress(ValueError):  # of somebody who may not write to it either
-        few.flags.writeable = True
-    return kernels.planning.Pay(np.require(few, float, ["C", "W"]), np.zeros((0, 0)))
+class Pass(NamedTuple):
+    """What a compiled pass over the steps follows and writes to."""
+
+    places: Places
+    given: Choice  # the policy to follow; an empty one if the best is to be found, or with `mixed`
+    mixed: np.ndarray  # (H, S, A): the probabilities of actions to follow, or (0, 0, 0)
+    found: Found
+    size: int  # about how many states and transitions a step has
 
 
-def room(places: Places, S: int, A: int, H: int, V: int = 2, Q: int = 0) -> Found:
-    """What a pass over H steps writes to; that many rows of V and Q are kept."""
-    planes = H if len(places.begin) == 2 else 1
-    return kernels.planning.Found(
-        np.zeros((V, S)),
-        np.zeros((Q, S, A)),
-        np.zeros((planes, len(places.state)), np.int32),
-        np.zeros(H),
-        np.zeros(S, np.int64),
-        np.empty(S),
-    )
+def prepared(model: Transitions, places: Places, H: int, policy: np.ndarray | Choice | None, V: int = 2, Q: int = 0) -> Pass:
+    """A pass over H steps of a model, for the best actions or for a policy that has been checked.
+
+    A policy is (H, S), (H, S, A) or a `Choice`. That many rows of V and Q are kept.
+    """
+    S, A, planes = model.n_states, model.n_actions, H if len(places.begin) == 2 else 1
+    given, mixed = nobody(), np.zeros((0, 0, 0))
+    if isinstance(policy, np.ndarray) and policy.ndim == 3:
+        mixed, Q = np.ascontiguousarray(policy), max(1, Q)
+    elif policy is not None:
+        given = kernels.planning.as_choice(policy) if isinstance(policy, np.ndarray) else policy
+    chosen, ahead = np.zeros((planes, len(places.state)), np.int32), np.zeros(H)
+    found = kernels.planning.Found(np.zeros((V, S)), np.zeros((Q, S, A)), chosen, ahead, np.zeros(S, np.int64), np.empty(S))
+    size = model.n_states + len(model.rows.target) // (len(model.places.begin) - 1) + 1
+    return Pass(places, given, mixed, found, size)
 
 
-def block(model: Transitions, size: int) -> int:
-    """How many steps have about `size` transitions and states."""
-    return size // (model.n_states + len(model.rows.target) // (len(model.places.begin) - 1) + 1)
+@cache
+def nobody() -> Choice:
+    """A policy that says nothing, for passes that are to find the best one."""
+    return kernels.planning.as_choice(np.zeros((0, 0), np.int32))
 
 
-def chosen_in(places: Places, pay: Pay, found: Found, low: np.ndarray, high: np.ndarray) -> Choice:
+def chosen_in(made: Pass, pay: Pay, low: np.ndarray, high: np.ndarray) -> Choice:
     """What a pass chose, as a policy for other passes."""
-    nobody = kernels.planning.as_choice(np.zeros((0, 0), np.int32))
-    return nobody._replace(
+    places, found = made.places, made.found
+    return nobody()._replace(
         chosen=found.chosen, begin=places.begin, state=places.state, known=places.known, everywhere=pay.everywhere,
         ahead=found.ahead, low=low, high=high,
     )  # fmt: skip
-
-
-def nothing_chosen(given: Choice | None) -> Choice:
-    """The policy that passes are to follow; an empty one if they are to find the best."""
-    return kernels.planning.as_choice(np.zeros((0, 0), np.int32)) if given is None else given
 
 
 def as_array(choice: Choice, S: int, A: int) -> np.ndarray:
@@ -301,6 +293,7 @@ def induct(
     limits: tuple[np.ndarray, np.ndarray] | None = None,
     keep: bool = False,
     worst: bool = False,
+    beyond: np.ndarray | None = None,
 ) -> Values:
     """Backward induction for the optimum, or for a policy; reward and policy have been checked.
 
@@ -309,12 +302,8 @@ def induct(
 
     With `worst` the optimum is that of a model in which a pair without data leads to the worst state, in place of a uniform one,
     and pays the least that a reward on arrival can pay; among equals an action that was seen is preferred. With `limits`, (H,)
-    each, values at each step are cut off there. `keep` says whether V is wanted.
+    each, values at each step are cut off there; `beyond`, (H + 1,), is added to them afterwards. `keep` says whether V is wanted.
     """
-    mixed = policy if isinstance(policy, np.ndarray) and policy.ndim == 3 else None
-    given = None if isinstance(policy, np.ndarray) else policy
-    if isinstance(policy, np.ndarray) and mixed is None:
-        given = kernels.planning.as_choice(policy)
     task = kernels.planning.Task(
         pay=model.pay(reward, horizon, worst) if isinstance(reward, ArrivalReward) else paid(reward),
         discount=float(discount),
@@ -324,7 +313,7 @@ def induct(
         only_seen=np.array([not worst and (last or h + 1 < horizon) for h in range(horizon)]),
         worst=worst,
     )
-    return Values(model, task, given, mixed, keep)
+    return Values(model, task, policy, keep, beyond)
 
 
 def _transitions(model: ArrayLike | Transitions, horizon: int) -> Transitions:

@@ -1,7 +1,8 @@
 """`Setting`: the sizes and conventions of a problem, on which algorithms, counts and certificates have to agree.
 
 Also here are the small functions that check arguments (`whole_number`, `probability`, ...): each returns the value in its plain
-type, or raises a `ValueError` of one sentence that names the argument.
+type, or raises a `ValueError` of one sentence that names the argument. `checked` checks several of them, `check_fields` the
+fields of a dataclass. Arguments are checked once, where they come from outside.
 """
 
 from __future__ import annotations
@@ -98,12 +99,11 @@ class Setting:
     structure: SharedLaws | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stationary", boolean(self.stationary, "stationary"))
+        check_fields(self, boolean, "stationary", "arrival_rewards", "hidden_masks")
+        check_fields(self, whole_number, "n_states", "n_actions", "horizon")
         for name in ("n_states", "n_actions", "horizon"):
-            value = whole_number(getattr(self, name), name)
-            if value < 1:
-                raise ValueError(f"{name} is {value}: it has to be at least 1.")
-            object.__setattr__(self, name, value)
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: it has to be at least 1.")
         if self.terminal not in (None, *TERMINALS):
             raise ValueError(
                 f"terminal is {shown(self.terminal)}: it has to be one of {', '.join(map(repr, TERMINALS))}, or None."
@@ -119,8 +119,6 @@ class Setting:
         if not 0.0 < real_number(self.discount, "discount") <= 1.0:
             raise ValueError(f"discount is {self.discount}: it has to be in (0, 1].")
         object.__setattr__(self, "discount", float(self.discount))
-        object.__setattr__(self, "arrival_rewards", boolean(self.arrival_rewards, "arrival_rewards"))
-        object.__setattr__(self, "hidden_masks", boolean(self.hidden_masks, "hidden_masks"))
         if self.initial_state is not None:
             start = whole_number(self.initial_state, "initial_state")
             if not 0 <= start < self.n_states:
@@ -407,6 +405,22 @@ def as_list(values: Any, name: str) -> list[Any]:
         return list(values)
     except TypeError:
         raise ValueError(f"{name} are {shown(values)}: a list is needed.") from None
+
+
+def checked(*given: tuple[Any, ...]) -> list[Any]:
+    """Arguments, each by what checks it (`boolean`, `probability`, ...), its name and its value.
+
+        seed, seconds = checked((whole_number, "seed", seed), (positive, "max_seconds", max_seconds, inf))
+
+    A fourth entry is what stands for None; without one, None is checked like any other value.
+    """
+    return [instead[0] if instead and value is None else check(value, name) for check, name, value, *instead in given]
+
+
+def check_fields(it: Any, check: Callable[[Any, str], Any], *names: str) -> None:
+    """Checks fields of a frozen dataclass, which become what `check` makes of them."""
+    for name in names:
+        object.__setattr__(it, name, check(getattr(it, name), name))
 
 
 def boolean(value: Any, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,13 @@ def up(x: float, digits: int = 4) -> str:
 def down(x: float, digits: int = 4) -> str:
     """`x` rounded down to so many significant digits: for lower bounds."""
     return _rounded(x, digits, ROUND_FLOOR)
+
+
+class Up(float):
+    """A number that is rounded up by `up` when somebody prints it, for logs that nobody may read."""
+
+    def __str__(self) -> str:
+        return up(self)
 
 
 def interval(lower: float, upper: float, digits: int = 4) -> str:
@@ -76,6 +84,11 @@ def console(stderr: bool = False, width: int | None = None) -> Any:
 def is_terminal(stream: Any) -> bool:
     """Whether a stream is an open terminal. It may be None or closed."""
     return stream is not None and not stream.closed and stream.isatty()
+
+
+def is_shown(show: Any) -> bool:
+    """Whether something is to be shown at once: asked for, or on a terminal. A function is asked to show it instead."""
+    return show if isinstance(show, bool) else show is None and is_terminal(sys.stderr)
 
 
 def verbatim(text: str) -> str:

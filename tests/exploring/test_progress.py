@@ -10,7 +10,8 @@ from rich.console import Console
 import anyreward as ar
 import anyreward.exploring.progress as progress_module
 from anyreward.exploring.forecast import duration
-from anyreward.exploring.progress import LONGEST, PATIENCE, Progress, is_shown
+from anyreward.exploring.progress import LONGEST, PATIENCE, Progress
+from anyreward.words import is_shown
 
 
 @pytest.fixture
@@ -61,8 +62,7 @@ def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd, monkeypatc
     """The episodes of before took none of the time: 40 more in 2 s are 20/s. A 1/t law reaches 1.0 at 400 episodes, 260 later.
     400/140 = 2.8571... is shown rounded up. The law in the long run is 1/sqrt(t), so this is a low estimate."""
     passing(monkeypatch, 2.0)
-    with Progress(True, target=1.0, max_episodes=None) as show:
-        show.begin(100, 4.0)
+    with Progress(True, target=1.0, max_episodes=None, episodes=100, history=[(100, 4.0)]) as show:
         for t in range(100, 141, 4):
             show(t, 400.0 / t)
     err = capfd.readouterr().err
@@ -76,7 +76,6 @@ def test_a_display_that_goes_on_says_its_rate_and_what_is_left(capfd, monkeypatc
 def test_the_episodes_that_are_allowed_come_before_a_forecast(capfd, monkeypatch):
     passing(monkeypatch, 14.0)
     with Progress(True, target=1.0, max_episodes=200) as show:
-        show.begin(0, None)
         for t in range(100, 141, 4):
             show(t, 400.0 / t)
     assert "about 200 in all, 6 s left" in " ".join(capfd.readouterr().err.split())
@@ -88,7 +87,6 @@ def test_the_time_that_is_allowed_comes_before_the_episodes_if_it_is_up_first(ca
     """140 episodes in 14 s, so that the 70 that are left take 7 s."""
     passing(monkeypatch, 14.0)
     with Progress(True, target=None, max_episodes=210, max_seconds=seconds) as show:
-        show.begin(0, None)
         show(140, 3.0)
     assert left in " ".join(capfd.readouterr().err.split())
 
@@ -109,7 +107,6 @@ def test_where_there_is_no_terminal_lines_come_at_growing_distances(capfd, monke
     monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
     said = []
     with Progress(True, target=1.0, max_episodes=None, largest=3.0) as show:
-        show.begin(0, None)
         for second in range(1, 601):
             now[0] = float(second)
             show(second * 20, 400.0 / second)
@@ -130,8 +127,7 @@ def test_the_rate_is_that_of_playing(monkeypatch):
     """Time after the last episode, as for saving, does not count, nor does that of the first ones, if there are more."""
     now = [0.0]
     monkeypatch.setattr(progress_module, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
-    with Progress(False, target=1.0, max_episodes=None) as show:
-        show.begin(10, None)
+    with Progress(False, target=1.0, max_episodes=None, episodes=10) as show:
         assert show.rate == 0.0
         now[0] = 2.0
         show(50)
@@ -159,24 +155,23 @@ def test_without_a_stream_nothing_is_shown(monkeypatch, tmp_path, stream):
 
 
 @pytest.mark.parametrize(
-    ("target", "most", "begun", "looks"),
+    ("target", "most", "begun", "history", "looks"),
     [
-        (None, None, (0, None), [(0, 4.0), (10, 4.0)]),
-        (None, 5, (10, 2.0), [(10, 2.0)]),  # more than are allowed already
-        (1.0, 0, (0, None), [(0, 4.0)]),
-        (1.0, None, (0, None), []),
-        (1.0, None, (0, None), [(t, 4.0) for t in range(20)]),  # it does not fall
-        (5.0, 100, (0, None), [(3, 4.0)]),  # it is there
-        (1.0, None, (0, float("inf")), [(1, 4.0)]),
-        (1e-200, None, (0, None), [(t, 4.0 / t) for t in range(1, 20)]),  # out of reach
+        (None, None, 0, [], [(0, 4.0), (10, 4.0)]),
+        (None, 5, 10, [(10, 2.0)], [(10, 2.0)]),  # more than are allowed already
+        (1.0, 0, 0, [], [(0, 4.0)]),
+        (1.0, None, 0, [], []),
+        (1.0, None, 0, [], [(t, 4.0) for t in range(20)]),  # it does not fall
+        (5.0, 100, 0, [], [(3, 4.0)]),  # it is there
+        (1.0, None, 0, [(0, float("inf"))], [(1, 4.0)]),
+        (1e-200, None, 0, [], [(t, 4.0 / t) for t in range(1, 20)]),  # out of reach
     ],
 )
 @pytest.mark.parametrize("screen", ["terminal", "pipe"])
-def test_something_is_shown_in_every_case(target, most, begun, looks, screen, capfd, request):
+def test_something_is_shown_in_every_case(target, most, begun, history, looks, screen, capfd, request):
     if screen == "terminal":
         request.getfixturevalue("terminal")
-    with Progress(True, target=target, max_episodes=most) as show:
-        show.begin(*begun)
+    with Progress(True, target=target, max_episodes=most, episodes=begun, history=history) as show:
         for look in looks:
             show(*look)
             show._shown_at = 0.0  # so that the next one is shown at once

@@ -67,7 +67,7 @@ class BPIUCBVI(OptimisticExplorer, RewardedExplorer):
         return BPIUCBVIIndex(float(self.scale), log(3 * S * A * H / self.delta), float(S), float(H))
 
     @property
-    def recommendation(self) -> np.ndarray:
+    def recommendation(self) -> np.ndarray:  # type: ignore[override]
         """The policy whose loss G bounds: the first maximiser of Q_up everywhere, (H, S)."""
         return self.greedy_policy(np.uint64(0))
 

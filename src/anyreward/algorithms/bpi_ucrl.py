@@ -256,7 +256,7 @@ class BPIUCRL(IndexExplorer):
             self.tell(*outcome)
 
     @property
-    def recommendation(self) -> np.ndarray:
+    def recommendation(self) -> np.ndarray:  # type: ignore[override]
         """The policy that is greedy for the lower values, (H, S): its true value is at least `lower`."""
         self._bring_up_to_date()
         return self._Q_lo.argmax(axis=2) if self._everywhere else self._values.cautious_policy()
@@ -407,13 +407,10 @@ class BPIUCRL(IndexExplorer):
             met=bool(epsilon is not None and achieved <= epsilon),
             target=None if epsilon is None else float(epsilon),
             options=bound_options(self.bound),
-            setting=self.setting,
-            episodes=self.episodes,
-            digest=self.counts.digest(),
             reward_range=self.reward_range if named is None else named,
             reward=OBSERVED if known is None else fingerprint(known),
             transition_delta=self.delta / 2 if self.rewards == "random" else self.delta,
-            assumed=(*self.counts.declared, *self._assumed),
+            **self.counts.described(*self._assumed),
         )
 
     @property

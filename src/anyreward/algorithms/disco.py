@@ -62,7 +62,7 @@ class Disco(PlannedExplorer):
         super().__init__(setting, **options)
 
     @property
-    def finished(self) -> bool:
+    def finished(self) -> bool:  # type: ignore[override]
         """Whether all samples are there and no state joins."""
         return self._complete
 

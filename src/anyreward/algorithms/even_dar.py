@@ -88,7 +88,7 @@ class EvenDar(OptimisticExplorer, RewardedExplorer):
         return self.dense(self._indices.Q_lo, self._reward)
 
     @property
-    def recommendation(self) -> np.ndarray:
+    def recommendation(self) -> np.ndarray:  # type: ignore[override]
         """The policy that is greedy for the lower index, (H, S)."""
         return self.lower_index.argmax(axis=2)
 

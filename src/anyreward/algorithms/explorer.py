@@ -29,11 +29,12 @@ from ..certificates.certificate import Certificate, certificate_of, in_units
 from ..data.counts import Counts
 from ..rewards.forms import UNIT, ArrivalReward, Reward, checked_range, reward_of_setting, to_unit
 from ..rewards.given import Given
-from ..setting import Setting, boolean, positive, probability, real_number, shown, whole_number
+from ..setting import Setting, boolean, checked, positive, probability, real_number, shown, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+NEVER = 2**62  # more episodes than there can be
 NOTHING = np.zeros((0, 0, 0))  # known beforehand of states without data
 CHUNK = 256  # episodes of a batch that are learnt from at once
 
@@ -92,6 +93,13 @@ class Explorer(ABC):
     given: tuple[Given, ...] = ()  # the rewards that it explores for, if it explores for a list of them
     observes_rewards: bool = False  # `tell` has to be given what was paid, as a third argument
 
+    # What it says of itself to those who watch, and of its result. A subclass that computes one of them makes it a property.
+    phase: str = ""  # what it is doing; empty if it only ever does one thing
+    finished: bool = False  # nothing is gained by more episodes: exploration then stops
+    expected: float | None = None  # about how many episodes there will be in all, if the algorithm has planned that
+    recommendation: np.ndarray | None = None  # the policy for the one reward that is explored for, (H, S), if there is one
+    facts: ClassVar[dict[str, Any]] = {}  # plain numbers, kept beside its guarantee in `atlas.source["own"]`
+
     def __init__(
         self,
         setting: Setting,
@@ -104,11 +112,17 @@ class Explorer(ABC):
         growth: float = 1.03,
         deterministic: bool = False,
     ) -> None:
-        if not 1.0 < real_number(growth, "growth") < inf:
+        growth, self.delta, self.clip, deterministic = checked(
+            (real_number, "growth", growth),
+            (probability, "delta", delta),
+            (boolean, "clip", clip),
+            (boolean, "deterministic", deterministic),
+        )
+        if not 1.0 < growth < inf:
             raise ValueError(f"growth is {growth}: it has to be above 1, and finite.")
         if setting.discount != 1.0 and not self.supports_discount:
             raise ValueError(f"discount is {setting.discount:g}: {type(self).__name__} is for problems without a discount.")
-        self.setting, self.delta, self.clip = setting, probability(delta, "delta"), boolean(clip, "clip")
+        self.setting = setting
         options: dict[str, Any] = {"max_successors": max_successors, "transfer": transfer}
         if bounds == PaperBound.name:
             options["clip"] = self.clip
@@ -261,8 +275,9 @@ class Explorer(ABC):
         """A bound for the present counts. It is computed once: asking again costs nothing until there is something new."""
         now, key = self.counts.revision, bound if isinstance(bound, Hashable) else id(bound)
         if self._bounds.get(key, (None, 0.0))[0] != now:
-            self.counts.check_start()
-            self._bounds[key] = now, bound(self.counts, self.delta)
+            if self.setting.initial:
+                self.counts.check_start()
+            self._bounds[key] = now, float(bound(self.counts, self.delta))
         return self._bounds[key][1]
 
     @property
@@ -271,24 +286,10 @@ class Explorer(ABC):
         return self.counts
 
     @property
-    def phase(self) -> str:
-        """What it is doing, for those who watch; empty if it only ever does one thing."""
-        return ""
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is gained by more episodes: exploration then stops."""
-        return False
-
-    @property
-    def expected(self) -> float | None:
-        """About how many episodes there will be in all, if the algorithm has planned that; None otherwise."""
-        return None
-
-    @property
     def error_bound(self) -> float:
         """The bound on the value error of every policy under every reward in `reward_range`, exact for the present counts."""
-        return in_units(self.bound_of(self.bound), self.reward_range)
+        error = self.bound_of(self.bound)
+        return error if self.reward_range == UNIT else in_units(error, self.reward_range)
 
     @property
     def looks_can_wait(self) -> bool:
@@ -316,11 +317,6 @@ class Explorer(ABC):
         return certificate_of(self.counts, self.delta, self.bound, self.bound_of(self.bound), epsilon, self.reward_range)
 
     @property
-    def recommendation(self) -> np.ndarray | None:
-        """The policy recommended for the one reward that is explored for, (H, S); None if there is none."""
-        return None
-
-    @property
     def own_epsilon(self) -> float | None:
         """What the algorithm's own theorem guarantees now, with probability 1 - delta; None if it guarantees nothing.
 
@@ -328,11 +324,6 @@ class Explorer(ABC):
         what it `certifies`, it is about that and nothing else.
         """
         return None
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What else it has to say of its result, kept beside its guarantee in `atlas.source["own"]`: plain numbers."""
-        return {}
 
     def mistake_bound(self, epsilon: float) -> float | None:
         """At most how many episodes are played with a policy that is more than epsilon worse than the best (PAC-MDP).
@@ -347,8 +338,9 @@ class Explorer(ABC):
 
     def guaranteed(self) -> float | None:
         """`own_epsilon`, or None where its theorem says nothing: with illegal actions, unless the algorithm handles them."""
-        masked = self.setting.hidden_masks or len(self.counts.illegal)
-        return None if masked and not self.handles_masks else self.own_epsilon
+        if not self.handles_masks and (self.setting.hidden_masks or len(self.counts.illegal)):
+            return None
+        return self.own_epsilon
 
 
 @dataclass(frozen=True)
@@ -370,6 +362,7 @@ class Learning:
     episodes: int
     goal: float = -1.0
     written: str = ""  # "", "episodes" or "policies"
+    until: int = NEVER  # no further than so many episodes in all
 
 
 @dataclass(frozen=True)
@@ -416,6 +409,8 @@ class IndexExplorer(Explorer):
         See `Explorer`.
     """
 
+    due: int = NEVER  # after how many episodes `_when_due` has to be called, if it has something to do
+
     def __init__(self, setting: Setting, *args: Any, ties: str = "random", **options: Any) -> None:
         super().__init__(setting, *args, **options)
         self.ties = ties
@@ -458,28 +453,28 @@ class IndexExplorer(Explorer):
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         self._catch_up()
-        return Learning(self, min(episodes, self.per_call, self.until_due), goal)
+        return Learning(self, min(episodes, self.per_call), goal, until=self.due)
 
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         """The compiled loop has learnt already."""
         self._keep_up()
 
-    @property
-    def until_due(self) -> int:
-        """After how many further episodes `_keep_up` has to be called at the latest."""
-        return self.counts.until_booking
-
     def _keep_up(self) -> None:
-        """Does what is due after so many episodes: the counts book their evidence."""
-        self.counts.book_if_due()
+        """Does what is due after so many episodes."""
+        if self.counts.episodes >= self.due:
+            self._when_due()
+
+    def _when_due(self) -> None:
+        """Does what is due once there are `due` episodes, and says when it is due again."""
 
     def _learn(self, states: np.ndarray, actions: np.ndarray, payments: np.ndarray | None = None) -> None:
         i = 0
         while i < len(states):
-            part = slice(i, i + min(CHUNK, self.until_due))
+            part = slice(i, i + min(CHUNK, self.counts.until_booking, max(1, self.due - self.episodes)))
             paid, nodes = self._nothing_paid if payments is None else payments[part], self._nodes
             self.counts.reserve(len(states[part]) * states.shape[1])
             self.kernel("learn")(self.counts.table, self.learner(), states[part], actions[part], paid, nodes)
+            self.counts.book_if_due()
             self._keep_up()
             i = part.stop
 

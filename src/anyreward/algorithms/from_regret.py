@@ -174,7 +174,7 @@ class RegretUniform(RewardedExplorer):
         np.add.at(self._turns, turns, 1.0)
 
     @property
-    def recommendation(self) -> np.ndarray | None:
+    def recommendation(self) -> np.ndarray | None:  # type: ignore[override]
         """The policy that is recommended, (H, S), once there is one."""
         return self.policies[0].copy() if self.policies else None
 
@@ -240,7 +240,7 @@ class RegretInstances(RegretUniform):
         return max(0, self.episodes - self._exploring) // self.runs
 
     @property
-    def recommendation(self) -> np.ndarray | None:
+    def recommendation(self) -> np.ndarray | None:  # type: ignore[override]
         """The policy with the best average return, (H, S), once all were evaluated."""
         return self.policies[int((self.returns / self._turns).argmax())].copy() if self.evaluations else None
 

@@ -21,7 +21,7 @@ from .._checks import checked_array
 from ..certificates.error_index import ErrorIndex
 from ..data.counts import Counts
 from ..setting import Setting, shown
-from .explorer import NOTHING, IndexExplorer, Repeated, Request
+from .explorer import NOTHING, IndexExplorer, Learning, Repeated, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,7 @@ class GreedyExplorer(IndexExplorer):
 
     @property
     def episode_key(self) -> np.uint64:
-        return np.uint64(kernels.greedy.episode_key(self.seed_key, self._planned_at))
+        return np.uint64(kernels.greedy.episode_key(self.seed_key, self._index_at))
 
     def actor(self) -> Callable[[int, int], int]:
         if self.setting.horizon * self.setting.n_outcomes <= FEW:
@@ -92,13 +92,14 @@ class GreedyExplorer(IndexExplorer):
 
     def ask_many(self, episodes: int, goal: float) -> Request:
         if self.replan != "geometric":
-            return super().ask_many(episodes, goal if self.follows_its_bound else -1.0)
+            return Learning(self, min(episodes, self.per_call), goal if self.follows_its_bound else -1.0, until=self.due)
         episodes, node_of = min(episodes, self._next_pass - self.episodes), self.counts.table.node_of
         return Repeated(self.learner().index, node_of, self.episode_key, self.setting.horizon, episodes)
 
     def tell_many(self, request: Request, *outcome: np.ndarray) -> None:
         if isinstance(request, Repeated):
             self.counts.add_flows(outcome[0])
+            self.counts.book_if_due()
         self._keep_up()
         self._plan_if_due()
 
@@ -107,14 +108,17 @@ class GreedyExplorer(IndexExplorer):
         self._plan_if_due()
 
     def _plan_if_due(self) -> None:
-        if self.replan != "geometric":
-            self._planned_at = self.episodes  # the learner has done it
-        elif self.episodes >= self._next_pass:
+        if self.replan == "geometric" and self.episodes >= self._next_pass:
             self._plan()
 
     def _plan(self) -> None:
         self._index.plan()
         self._planned_at = self.episodes
+
+    @property
+    def _index_at(self) -> int:
+        """The number of episodes that the index was last brought up to date for; the learner does it after each one."""
+        return self._planned_at if self.replan == "geometric" else self.episodes
 
     @property
     def _next_pass(self) -> int:
@@ -129,7 +133,7 @@ class GreedyExplorer(IndexExplorer):
         return False
 
     def state(self) -> dict[str, np.ndarray]:
-        return {**super().state(), **self._index.state(), "planned_at": np.array([self._planned_at])}
+        return {**super().state(), **self._index.state(), "planned_at": np.array([self._index_at])}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         super().restore(state)

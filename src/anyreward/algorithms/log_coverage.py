@@ -102,7 +102,7 @@ class LogCoverage(OptimisticExplorer):
         return design_of(self.counts)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:  # type: ignore[override]
         setting = self.setting
         design = self.design if setting.horizon * setting.n_outcomes * setting.n_actions <= MOST else None
         return {} if design is None else {"excess": design.excess if design.excess < inf else None, "pairs": design.optimum}

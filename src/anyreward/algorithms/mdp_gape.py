@@ -108,7 +108,7 @@ class MDPGapE(BPIUCRL):
         return (gap + self._slack / 2 if gap > 0 else 0.0) * (high - low)
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:  # type: ignore[override]
         if self.setting.estimates_start:
             return {}
         found = self._candidates()

@@ -218,14 +218,14 @@ class MultiBPI(IndexExplorer):
         return self._mixed[1]
 
     @property
-    def phase(self) -> str:
+    def phase(self) -> str:  # type: ignore[override]
         """The reward whose interval is widest, or the mixture."""
         weights = self._weights if self._everywhere else np.eye(len(self.given))[max(0, int(self._widest[0]))]
         parts = [one.name if w == 1.0 else f"{w:.2g} {one.name}" for w, one in zip(weights, self.given, strict=True) if w]
         return "" if len(self.given) == 1 else f"widest: {' + '.join(parts)}"
 
     @property
-    def finished(self) -> bool:
+    def finished(self) -> bool:  # type: ignore[override]
         """Whether the data contradict the structure, so that nothing will ever be certified with it."""
         return self.setting.structure is not None and self.counts.shared.refuted
 
@@ -297,7 +297,7 @@ class MultiBPI(IndexExplorer):
         return 2 * self.error_bound
 
     @property
-    def recommendation(self) -> np.ndarray | None:
+    def recommendation(self) -> np.ndarray | None:  # type: ignore[override]
         """With one reward, the policy that is greedy for its lower values, (H, S)."""
         return self.found.ends[0][2].argmax(axis=2) if len(self.given) == 1 else None
 

@@ -89,9 +89,11 @@ class OptimisticExplorer(IndexExplorer):
         """Enlarges the arrays to the capacity of the table of counts."""
         counts = self.counts
         if self._greedy.V.shape[1] < counts.capacity:
-            self._greedy = counts.fitted(self._greedy, rows=("Q",), nodes=("V", "settled"))
-            self._indices = counts.fitted(self._indices, rows=("Q_lo",), nodes=("V_lo", "G", "met"))
-            self._rows = counts.fitted(self._rows, rows=self._rows._fields)
+            self._greedy, self._indices, self._rows = counts.fitted_each(
+                (self._greedy, ("Q",), ("V", "settled")),
+                (self._indices, ("Q_lo",), ("V_lo", "G", "met")),
+                (self._rows, self._rows._fields, ()),
+            )
 
     def _start(self, values: np.ndarray, blank: float) -> float:
         """The expectation of an entry of step 0 over the start, `blank` without data; infinite if the start is estimated."""

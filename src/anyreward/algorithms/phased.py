@@ -110,7 +110,7 @@ class PhasedUCRL(IndexExplorer, RewardedExplorer):
         )
 
     @property
-    def recommendation(self) -> np.ndarray:
+    def recommendation(self) -> np.ndarray:  # type: ignore[override]
         """The policy that is greedy for the lower values, (H, S)."""
         self._catch_up()
         return self._values.cautious_policy()

@@ -120,7 +120,7 @@ class RMax(OptimisticExplorer, RewardedExplorer):
         return blank
 
     @property
-    def recommendation(self) -> np.ndarray:
+    def recommendation(self) -> np.ndarray:  # type: ignore[override]
         """argmax_a L, (H, S); in states without data the action that pays most at once."""
         greedy, setting = self._greedy, self.setting
         lower = greedy._replace(Q=self._indices.Q_lo, V=self._indices.V_lo)

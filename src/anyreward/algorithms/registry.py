@@ -51,6 +51,13 @@ def for_rewards(algorithm: str | type[Explorer]) -> str | type[Explorer]:
     return own
 
 
+def meant(algorithm: str | type[Explorer], bounds: Any, several: bool) -> tuple[type[Explorer], str, Any]:
+    """The algorithm that is meant, as its class and as its name, and the bounds, if there are `several` rewards or not."""
+    algorithm, bounds = for_bounds(for_rewards(algorithm) if several else algorithm, bounds)
+    kind = explorer_class(algorithm)
+    return kind, algorithm if isinstance(algorithm, str) else kind.__name__, bounds
+
+
 def explorer_class(algorithm: str | type[Explorer]) -> type[Explorer]:
     """The class of a name, or the class itself."""
     if isinstance(algorithm, type) and issubclass(algorithm, Explorer):
@@ -112,7 +119,7 @@ def make_explorer(
             )
         if observed:
             options.setdefault("rewards", "random")
-    several = is_list(options.get("rewards"))
+    several = "rewards" in options and is_list(options["rewards"])
     if kind.needs_reward and own_reward is not None and not observed and not several:
         options = {"reward": own_reward, **options}
     if kind.needs_reward and "reward" not in options and "rewards" not in options:

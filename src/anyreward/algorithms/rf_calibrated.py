@@ -302,7 +302,7 @@ class RFCalibrated(Explorer):
         return 2 * self.error_bound
 
     @property
-    def finished(self) -> bool:
+    def finished(self) -> bool:  # type: ignore[override]
         """Whether all attempts were made: another one would have too small a part of delta to be simulated."""
         if self._scouting:
             return False
@@ -317,11 +317,11 @@ class RFCalibrated(Explorer):
         return certificate_of(self.certified, self.delta, bound, self.error_bound, epsilon)
 
     @property
-    def expected(self) -> float | None:
+    def expected(self) -> float | None:  # type: ignore[override]
         return None if self._scouting else self._scouted + self._needed * growth(self._attempt)
 
     @property
-    def phase(self) -> str:
+    def phase(self) -> str:  # type: ignore[override]
         if self._scouting:
             return "scouting"
         quota = self._quota

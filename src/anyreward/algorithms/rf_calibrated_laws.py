@@ -201,7 +201,7 @@ class RFCalibratedLaws(Explorer):
         return 2 * self.error_bound
 
     @property
-    def finished(self) -> bool:
+    def finished(self) -> bool:  # type: ignore[override]
         """Whether all attempts were made, or the data contradict the structure, so that nothing will ever be certified."""
         return self._attempt > ATTEMPTS or self.counts.shared.refuted
 
@@ -212,11 +212,11 @@ class RFCalibratedLaws(Explorer):
         return certificate_of(self.counts, self.delta, bound, self.bound_of(self.bound), epsilon)
 
     @property
-    def expected(self) -> float | None:
+    def expected(self) -> float | None:  # type: ignore[override]
         return None if self._first is None else self._scouted + self._needed * STEPS ** (self._attempt - 1)
 
     @property
-    def phase(self) -> str:
+    def phase(self) -> str:  # type: ignore[override]
         if self.counts.shared.refuted:
             return "the data contradict the structure"
         if self._first is None:

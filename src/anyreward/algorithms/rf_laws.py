@@ -66,12 +66,12 @@ class RFLaws(Explorer):
         return 2 * self.bound_of(self.bound)
 
     @property
-    def finished(self) -> bool:
+    def finished(self) -> bool:  # type: ignore[override]
         """Whether the data contradict the structure, so that nothing will ever be certified with it."""
         return self.counts.shared.refuted
 
     @property
-    def phase(self) -> str:
+    def phase(self) -> str:  # type: ignore[override]
         return "the data contradict the structure" if self.finished else ""
 
     def ask(self) -> np.ndarray:

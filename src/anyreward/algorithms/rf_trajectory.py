@@ -36,6 +36,7 @@ from .._checks import checked_array
 from ..certificates.bounds import TightBound
 from ..data.counts import Counts
 from ..setting import Setting
+from .explorer import NEVER
 from .greedy import GreedyExplorer
 from .registry import register
 
@@ -95,6 +96,7 @@ class RFTrajectory(GreedyExplorer):
 
     def __init__(self, setting: Setting, **options: Any) -> None:
         self.refines, self._asked_at = False, 0  # whether little is left to discover, and when that was asked last
+        self.due = ASKED_FROM
         super().__init__(setting, **options)
 
     @property
@@ -123,20 +125,11 @@ class RFTrajectory(GreedyExplorer):
             radius=InverseRadius(single=SINGLE if self.refines else 1.0),
         )
 
-    @property
-    def until_due(self) -> int:
-        return super().until_due if self.refines else min(super().until_due, max(1, self._asked_next - self.episodes))
+    def _ask_later(self) -> None:
+        """Says when it is to be asked again, if at all."""
+        self.due = NEVER if self.refines else max(ASKED_FROM, ceil(ASKED_AGAIN * self._asked_at))
 
-    def _keep_up(self) -> None:
-        super()._keep_up()
-        if not self.refines and self.episodes >= self._asked_next:
-            self._refine_if_little_is_left()
-
-    @property
-    def _asked_next(self) -> int:
-        return max(ASKED_FROM, ceil(ASKED_AGAIN * self._asked_at))
-
-    def _refine_if_little_is_left(self) -> None:
+    def _when_due(self) -> None:
         """Charges pairs with one successor less from now on, if little is left to discover."""
         setting, self._asked_at = self.setting, self.episodes
         total = float((setting.discount ** np.arange(setting.horizon) * np.sqrt(laws_behind(setting))).sum())
@@ -144,6 +137,7 @@ class RFTrajectory(GreedyExplorer):
             self.refines = True
             self._index.rule = self.rule()
             self._plan()
+        self._ask_later()
 
     def state(self) -> dict[str, np.ndarray]:
         return {**super().state(), "refines": np.array([self.refines, self._asked_at])}
@@ -152,6 +146,7 @@ class RFTrajectory(GreedyExplorer):
         given = state.get("refines", np.zeros(2, np.int64))  # earlier versions did not
         refines, self._asked_at = map(int, checked_array(given, np.int64, (2,), "its charges are", 0, [1, 2**53]))
         self.refines = bool(refines)
+        self._ask_later()
         self._index.rule = self.rule()
         super().restore(state)
 
@@ -159,4 +154,4 @@ class RFTrajectory(GreedyExplorer):
         self.refines = False
         self._index.rule = self.rule()
         super().go_on_from(counts)
-        self._refine_if_little_is_left()
+        self._when_due()

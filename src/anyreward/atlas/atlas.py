@@ -662,9 +662,17 @@ class Atlas:
         return self.counts.in_order()
 
     @cached_property
-    def _radii(self) -> dict[tuple[float, bool], np.ndarray]:
-        """KL radii that were computed already, by delta and by whether the event covers the last step."""
+    def _balls(self) -> dict[tuple[float, bool], Robust]:
+        """Balls that were computed already, by delta and by whether the event covers the last step."""
         return {}
+
+    def _balls_of(self, delta: float, last_step: bool) -> Robust:
+        """The KL balls of all rows for a delta, and whether the event covers the laws of the last step; computed once."""
+        if (delta, last_step) not in self._balls:
+            bound = self.certificate.bound
+            radii, most = bound.kl_radii(self._ordered, delta, last_step), bound.most_successors(self.counts.setting)
+            self._balls[delta, last_step] = Robust(self._ordered, radii, most)
+        return self._balls[delta, last_step]
 
     def radii(self, delta: float, last_step: bool) -> np.ndarray:
         """The KL radii of all rows for a delta, and whether the event covers the laws of the last step; computed once.
@@ -673,15 +681,13 @@ class Atlas:
 
             atlas.radii(0.1, last_step=False).max()
         """
-        if (delta, last_step) not in self._radii:
-            self._radii[delta, last_step] = self.certificate.bound.kl_radii(self._ordered, delta, last_step)
-        return self._radii[delta, last_step]
+        return self._balls_of(delta, last_step).radii
 
     def _robust(self, scoring: Scoring, which: int) -> Robust:
         """Robust planning for the lower (`LEAST`) or upper (`MOST`) bound of a reward, over the balls for its delta."""
-        reward, bound = scoring.pays[:3][which], self.certificate.bound
-        radii, most = self.radii(scoring.delta, isinstance(reward, ArrivalReward)), bound.most_successors(self.counts.setting)
-        return Robust(self._ordered, radii, most, reward, scoring.pays.base[which], scoring.ends)
+        reward = scoring.pays[:3][which]
+        balls = self._balls_of(scoring.delta, isinstance(reward, ArrivalReward))
+        return balls.paying(reward, scoring.pays.base[which], scoring.ends)
 
     def _induct(
         self,
@@ -695,10 +701,9 @@ class Atlas:
         setting, pays = self.counts.setting, scoring.pays
         beyond = pays.base[AVERAGE] * setting.sigma[::-1]  # what the constant of the reward adds up to from each step on
         limits = None if scoring.ends == (-inf, inf) else (scoring.ends[0] - beyond[:-1], scoring.ends[1] - beyond[:-1])
-        found = induct(
-            self._model, pays.average, setting.horizon, setting.discount, policy, prefers_seen, last, limits, worst=worst
+        return induct(
+            self._model, pays.average, setting.horizon, setting.discount, policy, prefers_seen, last, limits, False, worst, beyond
         )
-        return found.plus(beyond)
 
     def __or__(self, other: Atlas) -> Atlas:
         """Both atlases merged; see `merge`."""

@@ -20,8 +20,8 @@ import numpy as np
 
 from .. import kernels
 from ..certificates.law_radii import law_radii
-from ..planning import each_action, paid
-from ..rewards.forms import ArrivalReward
+from ..planning import each_action
+from ..rewards.forms import ArrivalReward, paid
 from ..words import up
 from .plan import Plan
 from .scoring import LEAST, MOST

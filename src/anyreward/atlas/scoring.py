@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..certificates.calibrated import CalibratedBound
-from ..rewards.combining import combined, extremes_of, on_arrival, range_of
-from ..rewards.forms import OWN, ArrivalReward, Reward, checked_range, core, own_copy, reward_of_setting
+from ..rewards.combining import combined, on_arrival, range_of
+from ..rewards.forms import OWN, UNIT, ArrivalReward, Reward, checked_range, core, known_reward, reward_of_setting
 from ..rewards.observed import PAID_ONCE, ObservedRewards, RewardBounds
 from ..rewards.terms import Terms
 from ..setting import boolean, shown
@@ -160,7 +160,7 @@ def scoring_of(
         if isinstance(reward, ArrivalReward):  # all terms on the event of rewards on arrival
             terms = {name: on_arrival(r, shape) for name, r in terms.items()}
         reward_range = range_of(reward) if reward_range is None else reward_range
-    scoring = replace(_given(atlas, reward, (0.0, 1.0) if reward_range is None else reward_range, delta), terms=terms)
+    scoring = replace(_given(atlas, reward, UNIT if reward_range is None else reward_range, delta), terms=terms)
     return replace(scoring, with_delta=partial(_with_delta, scoring))
 
 
@@ -172,17 +172,13 @@ def _with_delta(scoring: Scoring, delta: float) -> Scoring:
 def _given(atlas: Atlas, reward: Reward, reward_range: tuple[float, float], delta: float | None) -> Scoring:
     """The scoring of a reward that the user gives."""
     setting, certificate = atlas.counts.setting, atlas.certificate
-    low, high = checked_range(reward_range)
-    r = reward_of_setting(reward, setting, (low, high), atlas.numbering)
-    r = r if isinstance(reward, str) else own_copy(r)  # later passes read it again, when the user may have changed an array
+    r, (low, high), *extremes = known_reward(reward, setting, reward_range, atlas.numbering)
     gammas = setting.discount ** np.arange(setting.horizon)
-    extremes = r.extremes() if isinstance(r, ArrivalReward) else extremes_of(r)
     lowest, highest = (float(gammas @ extreme) for extreme in extremes)
     exact_ends = [sum(map(Fraction, extreme.tolist())) for extreme in extremes] if setting.discount == 1.0 else []
     slack = 1e-12 * float(gammas.sum()) * max(abs(low), abs(high))
     # A reward that the certificate does not cover, or not with this delta, has the bounds of robust planning alone.
-    covered = certificate.covers(isinstance(r, ArrivalReward)) and delta is None
-    error = certificate.error_in((low, high)) + slack if covered else inf
+    error = inf if delta is not None else certificate.error_in((low, high), isinstance(r, ArrivalReward)) + slack
     if [lowest, highest] != exact_ends:  # unless nothing was rounded, as is usual for rewards that are whole numbers
         rounding = 1e-15 * (setting.horizon + 10)  # the relative error of a sum over the steps
         lowest, highest = lowest - rounding * abs(lowest), highest + rounding * abs(highest)

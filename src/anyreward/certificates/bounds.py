@@ -22,7 +22,7 @@ import numpy as np
 
 from .. import kernels
 from ..data.counts import Counts
-from ..setting import Setting, boolean, nearest, probability, shown, whole_number
+from ..setting import MIN_PROBABILITY, Setting, boolean, check_fields, nearest, probability, shown, whole_number
 from .error_index import ErrorIndex
 from .law_radii import law_radii, pair_radii, shared_laws
 from .thresholds import paper_beta, paper_rule
@@ -76,8 +76,17 @@ def rounded_up(value: float, counts: Counts) -> float:
     Every term of such a recursion is positive, so each rounding changes the result by a factor within 1 +- 2^-53. Along a path
     there are fewer than (K + 32)(H + 1) roundings, for rows of up to K successors and a sum over at most K initial states.
     """
-    widest = max(counts.widest, len(counts.setting.starts[0]))
+    widest = max(widest_of(counts), len(counts.setting.starts[0]))
     return value * (1 + 2 * (widest + 32) * (counts.setting.horizon + 1) * 2.0**-53)
+
+
+def widest_of(counts: Counts) -> int:
+    """The largest number of different outcomes of one distribution, the initial one included.
+
+    With a structure, the combinations of outcomes of all draws of a pair are counted.
+    """
+    laws = counts.setting.structure
+    return max(0 if laws is None else int(laws.widest), int(counts.table.size.max()))
 
 
 def weights(setting: Setting) -> tuple[np.ndarray, float]:
@@ -103,7 +112,7 @@ class PaperBound:
     clip: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "clip", boolean(self.clip, "clip"))
+        check_fields(self, boolean, "clip")
 
     def __call__(self, counts: Counts, delta: float) -> float:
         """The error bound Phi."""
@@ -171,11 +180,10 @@ class TightBound:
 
     def __post_init__(self) -> None:
         if self.max_successors is not None:
-            object.__setattr__(self, "max_successors", whole_number(self.max_successors, "max_successors"))
+            check_fields(self, whole_number, "max_successors")
             if self.max_successors < 1:
                 raise ValueError(f"max_successors is {self.max_successors}: it has to be at least 1.")
-        for name in ("transfer", "trajectory", "exact_tv", "joint"):
-            object.__setattr__(self, name, boolean(getattr(self, name), name))
+        check_fields(self, boolean, "transfer", "trajectory", "exact_tv", "joint")
         if self.threshold not in THRESHOLDS:
             raise ValueError(f"threshold is {shown(self.threshold)}: it has to be one of {', '.join(map(repr, THRESHOLDS))}.")
 
@@ -230,7 +238,8 @@ class TightBound:
 
     def radii_delta(self, setting: Setting, delta: float) -> float:
         """The part of delta that is spent on the radii of single rows; the rest is spent on the joint bound."""
-        delta = probability(delta, "delta")
+        if not (isinstance(delta, float) and MIN_PROBABILITY <= delta < 1.0):  # the usual case is asked for at every look
+            delta = probability(delta, "delta")
         joint = self.joint and self.trajectory and not setting.stationary and setting.structure is None
         return (1 - JOINT) * delta if joint else delta
 
@@ -256,9 +265,11 @@ class TightBound:
                 "max_successors, deterministic and threshold do not suit a structure, which says what the successors are: "
                 "leave them out."
             )
-        K, widest = self.max_successors, counts.widest_pair
-        if K is not None and widest[2] > K:
-            s, a, seen = widest
+        K = self.max_successors
+        if K is None:
+            return
+        s, a, seen = counts.widest_pair
+        if seen > K:
             given = "deterministic is True, which is max_successors=1," if K == 1 else f"max_successors is {K},"
             pair = counts.named(f"state {s} with action {a}")
             raise ValueError(f"{given} but {pair} has {seen} observed successors: leave it out.")
@@ -408,7 +419,7 @@ def as_bound(bounds: str | Bound, deterministic: bool = False, **options: Any) -
     **options
         Fields of `TightBound` or `PaperBound`, only for a name.
     """
-    if boolean(deterministic, "deterministic"):
+    if deterministic is not False and boolean(deterministic, "deterministic"):
         if options.get("max_successors", 1) != 1:
             raise ValueError(f"deterministic is True, but max_successors is {options['max_successors']}: leave one of them out.")
         if isinstance(bounds, str) and bounds in BOUNDS and bounds != TightBound.name:

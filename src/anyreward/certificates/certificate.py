@@ -128,7 +128,7 @@ class Certificate:
         """Whether one of the rewards that it is about was not known, but observed."""
         return OBSERVED in (self.reward, *(print_ for _, print_ in self.rewards))
 
-    @property
+    @cached_property
     def promised(self) -> float | None:
         """How good plans for the given rewards are certain to be; None if no rewards were given."""
         if self.every_reward:
@@ -150,12 +150,17 @@ class Certificate:
         """epsilon / 2: the bound on the value error of every policy."""
         return self.epsilon / 2
 
-    def error_in(self, reward_range: tuple[float, float]) -> float:
-        """The bound on the value error of every policy for rewards of another range, up to rounding: it grows with the width."""
+    def error_in(self, reward_range: tuple[float, float], arrival: bool = False) -> float:
+        """The bound on the value error of every policy for rewards of another range, up to rounding: it grows with the width.
+
+        It is inf if the certificate does not cover them.
+        """
+        if not self.covers(arrival):
+            return inf
         (low, high), (least, most) = reward_range, self.reward_range
         return self.error_bound * (high - low) / (most - least)
 
-    @property
+    @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """Everything that is assumed in addition to the Markov property, as phrases. Data that contradict one are refused."""
         said = (*self.setting.assumptions, *self.bound.assumptions(self.setting), *self.assumed)
@@ -471,10 +476,7 @@ def certificate_of(
         met=bool(target is not None and 2 * error <= target),
         target=target,
         options=bound_options(bound),
-        setting=counts.setting,
-        episodes=counts.episodes,
-        digest=counts.digest(),
         reward_range=reward_range,
-        assumed=counts.declared,
         numbering=counts.numbering,
+        **counts.described(),
     )

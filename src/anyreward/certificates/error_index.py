@@ -33,7 +33,7 @@ class ErrorIndex:
     def __init__(self, counts: Counts, rule: Rule) -> None:
         self.counts, self.rule = counts, rule
         setting = counts.setting
-        planes, N, A = setting.planes, counts.capacity, setting.n_actions
+        planes, N, A = setting.planes, len(counts.table.state), setting.n_actions
         self.greedy = kernels.greedy.Greedy(
             Q=np.zeros((planes, N * A)),
             V=np.zeros((planes, N)),
@@ -48,11 +48,12 @@ class ErrorIndex:
         return kernels.compiled.fitting(getattr(kernels.rf, name), self.rule.radius)
 
     def fit(self) -> None:
-        """Enlarges the arrays to the capacity of the table of counts."""
+        """Enlarges the arrays to what the table of counts has room for."""
         counts = self.counts
-        if self.greedy.V.shape[1] < counts.capacity:
-            self.greedy = counts.fitted(self.greedy, rows=("Q",), nodes=("V", "settled"))
-            self.rows = counts.fitted(self.rows, rows=self.rows._fields)
+        if self.greedy.V.shape[1] < len(counts.table.state):
+            self.greedy, self.rows = counts.fitted_each(
+                (self.greedy, ("Q",), ("V", "settled")), (self.rows, self.rows._fields, ())
+            )
 
     def plan(self) -> float:
         """Computes the whole index from the counts; returns its value before the first step."""

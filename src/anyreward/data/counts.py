@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import kernels
 from .._checks import checked_array
-from ..setting import Setting, listed, nearest, shown, whole_number
+from ..setting import Setting, nearest, shown, whole_number
 from ..shared_laws import draws_before
 from .declarations import Declarations, marks_of
 from .episodes import checked_episodes, whole_numbers
@@ -85,11 +85,18 @@ class Counts(Declarations):
         The arrays that compiled code works on. They change as episodes are added and are replaced when they have to grow.
     """
 
+    _pool: Counts | None
+
     def __init__(self, setting: Setting, transfer: bool = False) -> None:
-        self.setting = setting
-        self._pool: Counts | None = None
+        self._begin(setting, marks_of(setting).reshape(-1))
         if transfer and not setting.stationary:
-            self._pool = Counts(replace(setting, stationary=True, structure=None))
+            pool = self._pool = Counts.__new__(Counts)
+            pool._begin(replace(setting, stationary=True, structure=None), self.table.known.copy())
+
+    def _begin(self, setting: Setting, known: np.ndarray) -> None:
+        """Begins without data, with these marks of state-action pairs."""
+        self.setting = setting
+        self._pool = None
         self._booked_at = 0  # the number of episodes when the predictions were last renewed
         self.runs = 1
         self.numbering = None
@@ -119,7 +126,7 @@ class Counts(Declarations):
             booked=np.zeros(M),
             evidence=np.zeros(M),
             used=np.array([1, 0, 0, 0], np.int64),  # node 0 is s_0, the extra state before a random initial state
-            known=marks_of(setting).reshape(-1),
+            known=known,
             starts=setting.starts[0].astype(np.uint32),
             start_p=setting.starts[1].copy(),
         )
@@ -403,6 +410,13 @@ class Counts(Declarations):
             t = t._replace(**{name: enlarged(getattr(t, name), size) for name in ("target", "seen", "booked", "evidence")})
         self.table = t
 
+    def make_room(self, episodes: int, until: int) -> int:
+        """Makes room for so many more episodes; returns how many there may be until the predictions have to be renewed, or until
+        there are `until` in all; one at least.
+        """
+        self.reserve(episodes * (self.setting.horizon + 1))
+        return min(self.until_booking, max(1, until - self.episodes))
+
     def add_episodes(self, states: np.ndarray, actions: np.ndarray) -> None:
         """Adds episodes that `checked` has returned: states (B, H+1) and actions (B, H), int64.
 
@@ -499,6 +513,10 @@ class Counts(Declarations):
         sizes = {**dict.fromkeys(rows, N * A), **dict.fromkeys(nodes, N)}
         return arrays._replace(**{name: enlarged(getattr(arrays, name), size) for name, size in sizes.items()})
 
+    def fitted_each(self, *parts: tuple[Any, Collection[str], Collection[str]]) -> tuple[Any, ...]:
+        """`fitted` for several named tuples of arrays, each with its fields of rows and of nodes."""
+        return tuple(self.fitted(*part) for part in parts)
+
     @property
     def n_nodes(self) -> int:
         """The number of nodes in the table: s_0, and one for each visited (step, state), or state if the steps are pooled."""
@@ -527,15 +545,6 @@ class Counts(Declarations):
         if len(table.known):
             played &= (self._marks()[table.state] != kernels.table.STAYS).reshape(-1)[A:]
         return int(np.count_nonzero(played))
-
-    @property
-    def widest(self) -> int:
-        """The largest number of different outcomes of one distribution, the initial one included.
-
-        With a structure, the combinations of outcomes of all draws of a pair are counted.
-        """
-        combined = 0 if self.setting.structure is None else int(self.setting.structure.widest)
-        return max(combined, int(self.table.size.max()))
 
     @property
     def widest_pair(self) -> tuple[int, int, int]:
@@ -711,30 +720,25 @@ class Counts(Declarations):
     @property
     def declared(self) -> tuple[str, ...]:
         """The declarations beyond the setting, as phrases: assumptions that certificates print."""
-        setting, said = self.setting, []
-        stays = np.setdiff1d(self.absorbing_states, setting.absorbing_states)
-        # What the environment itself reveals in a visited state is covered by an assumption of the setting: not printed again.
-        if setting.terminal == "state" and len(stays):
-            stays = np.setdiff1d(stays, self._met())
-        if len(stays):
-            said.append(f"never left, as declared: {listed('state', stays.tolist())}")
-        given = {s * setting.n_actions + a for s, a in setting.illegal_actions}
-        illegal = np.unique([pair // setting.n_actions for pair in np.flatnonzero(self.illegal) if int(pair) not in given])
-        if setting.hidden_masks and len(illegal):
-            illegal = np.setdiff1d(illegal, self._met())
-        if len(illegal):
-            said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
-        if setting.structure is not None and self.shared.refuted:
+        said = self._declared_marks() if len(self.table.known) else []
+        if self.setting.structure is not None and self.shared.refuted:
             said.append(
                 "THE DATA CONTRADICT THE STRUCTURE, so that nothing is certified (if it were true, this would happen with "
                 f"probability at most 1e-6; the e-value is 10^{self.shared.log_evidence / log(10):.1f})"
             )
         return tuple(said)
 
-    def _met(self) -> np.ndarray:
-        """The states that some episode visited, including its last one."""
-        columns = self.columns()
-        return np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
+    def described(self, *assumed: str) -> dict[str, Any]:
+        """What a certificate says of its counts: its fields `setting`, `episodes`, `digest` and `assumed`.
+
+        The latter are what was declared, and further assumptions if there are any.
+
+        Example:
+
+            counts.described()["episodes"] == counts.episodes
+        """
+        said = (*self.declared, *assumed)
+        return {"setting": self.setting, "episodes": self.episodes, "digest": self.digest(), "assumed": said}
 
     def copy(self) -> Counts:
         """An independent copy.

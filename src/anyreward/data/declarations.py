@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import kernels
-from ..setting import Setting, as_list, whole_number
+from ..setting import Setting, as_list, listed, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ..kernels.table import Table
     from ..shared_laws import SharedLaws
@@ -49,6 +49,7 @@ class Declarations:
     numbering: Numbering | None
     outdating_declarations: int
     _changes: int
+    columns: Callable[[], dict[str, np.ndarray]]
 
     def named(self, text: str) -> str:
         """A sentence with the names of the states and actions that it mentions by their numbers, as far as they have any."""
@@ -235,6 +236,28 @@ class Declarations:
         """All declared or given marks of state-action pairs, as rows (s A + a, mark) for `declare`: (M, 2)."""
         marked = np.flatnonzero(self.table.known != self._blank)
         return np.stack([marked, self.table.known[marked].astype(np.int64)], axis=1)
+
+    def _declared_marks(self) -> list[str]:
+        """The declarations beyond the setting, as phrases."""
+        setting, said = self.setting, []
+        stays = np.setdiff1d(self.absorbing_states, setting.absorbing_states)
+        # What the environment itself reveals in a visited state is covered by an assumption of the setting: not printed again.
+        if setting.terminal == "state" and len(stays):
+            stays = np.setdiff1d(stays, self._met())
+        if len(stays):
+            said.append(f"never left, as declared: {listed('state', stays.tolist())}")
+        given = {s * setting.n_actions + a for s, a in setting.illegal_actions}
+        illegal = np.unique([pair // setting.n_actions for pair in np.flatnonzero(self.illegal) if int(pair) not in given])
+        if setting.hidden_masks and len(illegal):
+            illegal = np.setdiff1d(illegal, self._met())
+        if len(illegal):
+            said.append(f"illegal actions as declared: in {listed('state', illegal.tolist())}")
+        return said
+
+    def _met(self) -> np.ndarray:
+        """The states that some episode visited, including its last one."""
+        columns = self.columns()
+        return np.unique(np.concatenate([columns["s"][columns["h"] >= 0], columns["next"]]))
 
     def _check_marks(self, s: np.ndarray, a: np.ndarray, s_next: np.ndarray, marks: np.ndarray) -> None:
         """Raises if transitions contradict the marks of their state-action pairs. All four arrays have the same length."""

@@ -52,15 +52,16 @@ def _learning(request: Learning, mdp: TabularMDP, rng: np.random.Generator) -> t
     nodes, payments = np.empty(H + 1, np.uint32), np.empty(H)
     done = 0
     while True:
-        counts.reserve(ROOM * (H + 1))
+        most = counts.make_room(ROOM, request.until)
         rows = slice(done, None) if written else slice(None)
         done += explorer.kernel("run")(
             mdp.model, counts.table, explorer.learner(), explorer.seed_key, rng,
-            int(min(request.episodes - done, counts.until_booking)), request.goal,
+            int(min(request.episodes - done, most)), request.goal,
             nodes, actions[rows], payments, states[rows], None if policies is None else policies[rows],
         )  # fmt: skip
         counts.book_if_due()
-        if done == request.episodes or not written or request.goal >= 0:  # it may be there: the explorer tells
+        if done == request.episodes or not written or request.goal >= 0 or counts.episodes >= request.until:
+            # It may be there: the explorer tells. Or something is due, which the explorer does.
             outcome = (states[:done], actions[:done].astype(np.int64), *(() if policies is None else (policies[:done],)))
             return outcome if written else ()
 

@@ -27,10 +27,9 @@ from ..environments.gymnasium import GymnasiumEnvironment
 from ..playing.opening import ADAPTER, EnvironmentFailure, Gymnasium, as_model, checked_mask, in_short, make, time_limit
 from ..rewards.observed import ObservedRewards
 from ..setting import nearest, shown
-from ..words import console, plain, verbatim, worded
+from ..words import console, is_shown, plain, verbatim, worded
 from .forecast import episodes_for, in_words
 from .parts import part_lines
-from .progress import is_shown
 
 STEPS = 5_000  # random steps of an audit
 PATIENCE = 2.0  # seconds before a message says that the environment is being audited

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._files import clear_drafts, file_lock
 from ..algorithms import Explorer, make_explorer
-from ..algorithms.registry import explorer_class, for_bounds, for_rewards
+from ..algorithms.registry import meant
 from ..atlas.atlas import Atlas
 from ..certificates.bounds import Bound, TightBound
 from ..certificates.calibrated import CalibratedBound
@@ -29,12 +29,12 @@ from ..playing.lanes import is_vector
 from ..playing.opening import ADAPTER, Gymnasium, as_model
 from ..rewards.forms import OWN, UNIT, Reward, checked_range
 from ..rewards.given import given_rewards, is_list
-from ..setting import boolean, positive, probability, real_number, shown, whole_number
+from ..setting import boolean, checked, positive, probability, real_number, shown, whole_number
 from ..structure import Structure
-from ..words import console, plain, worded
+from ..words import console, is_shown, plain, worded
 from .audit import audit, audited_environment
 from .checkpoint import Checkpoint, call_of
-from .progress import Progress, is_shown
+from .progress import Progress
 from .run import Run
 from .suggestions import outlook
 
@@ -190,17 +190,22 @@ def explore(
         raise ValueError(
             "neither epsilon nor max_episodes nor max_seconds is given: exploration needs at least one of them to stop."
         )
-    epsilon = None if epsilon is None else positive(epsilon, "epsilon")
-    seed = whole_number(seed, "seed")
+    epsilon, seed, delta, seconds, pace, horizon, max_episodes = checked(
+        (positive, "epsilon", epsilon, None),
+        (whole_number, "seed", seed),
+        (probability, "delta", delta),
+        (positive, "max_seconds", max_seconds, inf),
+        (real_number, "checkpoint_every", checkpoint_every, 10.0),
+        (whole_number, "horizon", horizon),
+        (whole_number, "max_episodes", max_episodes, None),
+    )
     if seed < 0:
         raise ValueError(f"seed is {seed}: it cannot be negative.")
-    most = check_episodes(max_episodes, horizon)
-    seconds = inf if max_seconds is None else positive(max_seconds, "max_seconds")
-    algorithm, bounds = for_bounds(for_rewards(algorithm) if is_list(rewards) else algorithm, bounds)
-    delta, kind = probability(delta, "delta"), explorer_class(algorithm)
+    most = most_episodes(max_episodes, horizon)
+    several, shown_at_once = rewards is not None and is_list(rewards), is_shown(progress)
+    kind, name, bounds = meant(algorithm, bounds, several)
     if checkpoint_every is not None and checkpoint is None:
         raise ValueError("checkpoint_every is given, but no checkpoint to save to: give that too, or leave it out.")
-    pace = 10.0 if checkpoint_every is None else real_number(checkpoint_every, "checkpoint_every")
     file = None if checkpoint is None else Checkpoint(checkpoint, pace)
     if stop not in ("certificate", "own"):
         raise ValueError(f"stop is {shown(stop)}: it has to be 'certificate' or 'own'.")
@@ -221,7 +226,7 @@ def explore(
         if parallel is not None:
             raise ValueError(f"{parallel.argument} is for Gymnasium environments: a known model is simulated at compiled speed.")
         setting = env.setting(horizon, discount, stationary, arrival_rewards, absorbing_states, initial)
-        if is_shown(progress):
+        if shown_at_once:
             audit(env, setting.horizon).show(progress, None, delta)
         environment, p_stationary = TabularEnvironment(env, setting, seed, record), float(env.n_steps is None)
     else:
@@ -235,12 +240,12 @@ def explore(
         report.show(progress, epsilon, delta)
         for line in report.lines():
             log.info("%s", plain(line))
-        if not is_shown(progress):
+        if not shown_at_once:
             for alarm in report.alarms:
                 warnings.warn(f"{environment.name}: {alarm.removeprefix('warning: ')}", stacklevel=2)
     if structure is not None:
         environment.setting = replace(environment.setting, structure=structure)  # type: ignore[arg-type]
-    if is_list(rewards):
+    if several:
         own = env.reward if isinstance(env, TabularMDP) else None
         within = checked_range(options.get("reward_range", UNIT))
         observed = not isinstance(env, TabularMDP)
@@ -248,7 +253,7 @@ def explore(
         options |= {"mixtures": boolean(mixtures, "mixtures")}
     elif rewards is not None:
         options["rewards"] = rewards
-    if mixtures and not is_list(rewards):
+    if mixtures and not several:
         raise ValueError("mixtures is True, but no list of rewards is given: give one, or leave it out.")
     explorer = make_explorer(
         kind,
@@ -272,7 +277,6 @@ def explore(
             f"stop is 'own', but the guarantee of {kind.__name__} says nothing where actions may be illegal: leave it out, "
             "or pass action_masks='none' if none ever is."
         )
-    name = algorithm if isinstance(algorithm, str) else algorithm.__name__
     with ExitStack() as stack:
         if file is not None:
             explorer.state()  # says so if it cannot be saved, before anything is played
@@ -298,10 +302,9 @@ def explore(
             stack.enter_context(run.interrupts.heard())
         low, high = explorer.reward_range
         largest = (high - low) * (1.0 if getattr(explorer, "paid_once", False) else float(environment.setting.sigma[-1]))
-        with Progress(progress, epsilon, max_episodes, seconds, largest) as show:
-            run.go(show)
-        atlas = run.atlas()
-        if is_shown(progress) and not run.is_done(atlas) and not run.interrupts.requested:
+        with Progress(progress, epsilon, max_episodes, seconds, largest, run.t, run.history) as show:
+            atlas = run.go(show)
+        if shown_at_once and not run.is_done(atlas) and not run.interrupts.requested:
             screen = console(stderr=True)
             with suppress(Exception):  # advice is not worth the loss of what was explored
                 for line in outlook(atlas, show.rate, p_stationary):
@@ -332,7 +335,7 @@ def declared(structure: Any, env: TabularMDP | Gymnasium, stationary: bool, boun
 def side_by_side(kind: type[Explorer], env: Any, **asked: Any) -> tuple[Parallel | None, Any]:
     """How episodes are played side by side, if that is asked for (`Parallel`), and what is explored: of a vector, one part."""
     given = env.env if isinstance(env, Gymnasium) else env
-    vector = given if is_vector(given) else None
+    vector = None if isinstance(given, TabularMDP | str) or not is_vector(given) else given
     name = next((name for name, value in asked.items() if value is not None), None)
     if name is None and vector is None:
         return None, env
@@ -346,10 +349,15 @@ def side_by_side(kind: type[Explorer], env: Any, **asked: Any) -> tuple[Parallel
 
 
 def check_episodes(max_episodes: int | None, horizon: int) -> int:
+    """How many episodes can be counted exactly; raises if more are asked for, or what is not a number of them."""
+    return most_episodes(*checked((whole_number, "max_episodes", max_episodes, None), (whole_number, "horizon", horizon)))
+
+
+def most_episodes(max_episodes: int | None, horizon: int) -> int:
     """How many episodes can be counted exactly; raises if more are asked for."""
-    if max_episodes is not None and whole_number(max_episodes, "max_episodes") < 0:
+    if max_episodes is not None and max_episodes < 0:
         raise ValueError(f"max_episodes is {max_episodes}: it cannot be negative.")
-    most = LARGEST_COUNT // (max(1, whole_number(horizon, "horizon")) + 1)
+    most = LARGEST_COUNT // (max(1, horizon) + 1)
     if max_episodes is not None and max_episodes > most:
         raise ValueError(f"max_episodes is {max_episodes}: beyond {most:,} episodes of this horizon, counts would not be exact.")
     return most

@@ -141,10 +141,10 @@ def extend(
         run.history = list(self.history)
     with (
         run.interrupts.heard(),
-        Progress(progress, target, None if max_episodes is None else most, seconds, about.largest) as show,
+        Progress(progress, target, None if max_episodes is None else most, seconds, about.largest, run.t, run.history) as show,
     ):
-        run.go(show)
-    return joined(self, run, run.atlas(), fresh, known)
+        atlas = run.go(show)
+    return joined(self, run, atlas, fresh, known)
 
 
 Atlas.extend = extend  # a method of atlases, which know nothing of who plays

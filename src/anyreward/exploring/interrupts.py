@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -14,6 +15,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C during an exploration that was saved: says how to resume."""
 
 
+@dataclass
 class Interrupts:
     """Listens to Ctrl-C for an exploration, which looks at `requested` where it can stop.
 
@@ -23,8 +25,8 @@ class Interrupts:
         Gives the line that answers the first Ctrl-C, on stderr.
     """
 
-    def __init__(self, message: Callable[[], str]) -> None:
-        self.message, self.requested = message, False
+    message: Callable[[], str]
+    requested: bool = field(default=False, init=False)
 
     @contextmanager
     def heard(self) -> Iterator[None]:

@@ -5,9 +5,9 @@ On a terminal it is a display that changes; elsewhere it is a line now and then,
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from math import inf
 from typing import Any
 
@@ -20,7 +20,7 @@ PACE = 0.1  # seconds between two updates of a display
 GROWTH, LONGEST = 1.5, 60.0  # by which the seconds between two lines grow, and how many they become
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """Shows how an exploration proceeds, on stderr. Called with the episodes so far and, when it is known anew, epsilon.
 
     The bar fills with the share of the episodes that are needed, as `forecast` sees it, or of the budget if that is spent first.
@@ -35,6 +35,8 @@ class Progress:
         The budget; None and inf for none.
     largest
         The epsilon from which on a certificate says nothing.
+    episodes, history
+        How many episodes there are already, and what was certified on the way: pairs (episodes, epsilon).
     """
 
     def __init__(
@@ -44,27 +46,22 @@ class Progress:
         max_episodes: int | None,
         max_seconds: float = inf,
         largest: float = inf,
+        episodes: int = 0,
+        history: Sequence[tuple[int, float]] = (),
     ) -> None:
         self._report = show if callable(show) else None
         self._wanted = show if isinstance(show, bool) else None
         self._target, self._max, self._seconds, self._largest = target, max_episodes, max_seconds, largest
         self._start = self._now = self._played_at = self._shown_at = time.monotonic()
         self._gap = PATIENCE
-        self._begin, self._episodes, self._epsilon = 0, 0, inf
+        self._begin = self._episodes = episodes
+        self._epsilon = history[-1][1] if history else inf
         self._first = 0, inf  # episodes and time when the first ones had been played
         self._history: list[tuple[int, float]] = []
         self.phase = ""
         self.expected: float | None = None  # what an algorithm that plans its episodes says of itself
         self._display: Any = None
         self._lines = False  # whether lines are shown, since there is no terminal
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def begin(self, episodes: int, epsilon: float | None) -> None:
-        """Says how many episodes there are already."""
-        self._begin = self._episodes = episodes
-        self._epsilon = inf if epsilon is None else epsilon
 
     @property
     def rate(self) -> float:
@@ -160,8 +157,3 @@ class Progress:
             self._display.stop()
         elif self._lines:
             self._say(over=True)
-
-
-def is_shown(show: bool | Callable[[int, float], None] | None) -> bool:
-    """Whether something is to be shown at once: asked for, or on a terminal."""
-    return show if isinstance(show, bool) else show is None and words.is_terminal(sys.stderr)

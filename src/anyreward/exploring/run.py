@@ -6,6 +6,7 @@ import hashlib
 import logging
 import time
 from dataclasses import replace
+from functools import cached_property
 from math import ceil, inf, sqrt
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..certificates.certificate import OBSERVED
 from ..environments.base import Environment
 from ..executors import NoWorkers
 from ..playing.opening import EnvironmentFailure
-from ..words import up
+from ..words import Up
 from .checkpoint import Checkpoint
 from .interrupts import Interrupted, Interrupts
 from .progress import Progress
@@ -86,34 +87,36 @@ class Run:
             if atlas is not None:
                 self.history, self.lost = list(atlas.history), checkpoint.failures
                 self.due = min(checkpoint.due, int(RARELY * self.history[-1][0])) if self.history else 0
+        self.t = explorer.counts.episodes  # how many there are, as of the last time that some were played
 
-    def go(self, show: Progress) -> None:
-        """Explores until it is certified, or until it has to stop."""
+    def go(self, show: Progress) -> Atlas:
+        """Explores until it is certified, or until it has to stop; returns what was explored."""
         explorer, environment, checkpoint = self.explorer, self.environment, self.checkpoint
         goal = -1.0 if self.epsilon is None else self.epsilon / 2  # without a target, none is reached
         begin = time.monotonic()
-        last_look, epsilon = self.history[-1] if self.history else (0, None)
-        t = first = explorer.episodes
-        show.begin(t, epsilon)
+        last_look = self.history[-1][0] if self.history else 0
+        t = first = self.t
         log.info("exploring %s with %s, from episode %d on", environment.name, self.source["algorithm"], t)
         look, arrived = last_look if self.history else t, t == last_look  # what was certified may be enough for this call
         while look < min(t, self.max_episodes):
             look = self.next_look(look)
         while True:
+            over, bound = False, None
             if arrived or t >= look:
                 over = t >= self.max_episodes or explorer.finished
-                if ((over or arrived or self.is_due(goal)) and self.look(show, goal) <= goal) or over:
-                    stopped = False
-                    break
+                bound = self.look(goal) if over or arrived or self.is_due(goal) else None
                 look = self.next_look(t)
+            show(t, None if bound is None else 2 * bound)
+            if over or (bound is not None and bound <= goal):
+                stopped = False
+                break
             late = time.monotonic() - begin + self.looking >= self.max_seconds and t > first  # a look is still to come
             stopped = self.interrupts.requested and (checkpoint is None or environment.rests(t))
             if late or stopped:
                 break
             arrived = self.play(look - t, goal)
-            t = explorer.episodes
+            t = self.t
             show.phase, show.expected = explorer.phase, explorer.expected
-            show(t)
             if checkpoint is not None and checkpoint.is_due() and not arrived and environment.rests(t):
                 checkpoint.save(self.atlas, environment, explorer)
         if checkpoint is not None and t:  # before a look that an exploration which is not stopped here would not make
@@ -123,8 +126,9 @@ class Run:
         elif stopped and self.on_interrupt == "raise":
             raise KeyboardInterrupt
         if self.history[-1][0] < t:
-            self.look(show, goal)
-        log.info("explored %s: epsilon %s after %d episodes", environment.name, up(self.history[-1][1]), t)
+            show(t, 2 * self.look(goal))
+        log.info("explored %s: epsilon %s after %d episodes", environment.name, Up(self.history[-1][1]), t)
+        return self.atlas()
 
     def play(self, episodes: int, goal: float) -> bool:
         """Plays some episodes, at most that many: about as many as a `SLICE` of time has room for, and whole ones.
@@ -132,33 +136,33 @@ class Run:
         An episode under way is played to its end. Were it given up, episodes that take long, for whatever happens in them, would
         be missing more often than others, and what is explored after resuming, or merged, would be a biased sample.
         """
-        explorer, begin, before = self.explorer, time.monotonic(), self.explorer.episodes
+        explorer, begin, before = self.explorer, time.monotonic(), self.t
         try:
             arrived = self.environment.play(explorer, episodes, goal)
         except Exception as problem:
             self.keep(problem)
             raise
         seconds = max(time.monotonic() - begin, 1e-9)
-        fitting = int(SLICE / seconds * (explorer.episodes - before))
+        self.t = explorer.counts.episodes
+        fitting = int(SLICE / seconds * (self.t - before))
         explorer.per_call = max(1, min(type(explorer).per_call, fitting))
         return arrived
 
-    def look(self, show: Progress, goal: float) -> float:
+    def look(self, goal: float) -> float:
         """Looks at the bound after the present episode, notes it, and estimates when it may have come down to the goal.
 
         While an explorer evens out what is charged (`Explorer.steady`), it falls like episodes^(-1/2) in the long run, and hardly
         ever faster than episodes^-2, unless it was large because of what had not been seen, or rarely: `is_far_from` tells.
         """
-        begin, t, bound = time.monotonic(), self.explorer.episodes, self.bound()
+        begin, t, bound = time.monotonic(), self.t, self.bound()
         self.looking = time.monotonic() - begin
-        if self.waits and goal > 0:
+        if goal > 0 and self.waits:
             steady = self.explorer.is_steady and not self.explorer.is_far_from(goal)
             most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
-        log.debug("epsilon %s after %d episodes", up(2 * bound), t)
+        log.debug("epsilon %s after %d episodes", Up(2 * bound), t)
         if not self.history or self.history[-1][0] < t:
             self.history.append((t, 2 * bound))
-        show(t, 2 * bound)
         return bound
 
     def answer_to_interrupt(self) -> str:
@@ -174,14 +178,14 @@ class Run:
         own = self.explorer.guaranteed()
         return inf if own is None else own / 2
 
-    @property
+    @cached_property
     def waits(self) -> bool:
         """Whether looks wait until they can be worth their while."""
         return self.stop_by == "certificate" and self.explorer.looks_can_wait
 
     def is_due(self, goal: float) -> bool:
         """Whether to look at the bound now: because it may have come down to the goal, or for the history."""
-        t = self.explorer.episodes
+        t = self.t
         if not self.waits or not self.history:
             return True
         last = self.history[-1][0]
@@ -244,12 +248,12 @@ class Run:
     def atlas(self) -> Atlas:
         """What was explored so far."""
         explorer, environment = self.explorer, self.environment
-        certificate = explorer.certificate(self.epsilon)
-        whole = explorer.certified is explorer.counts  # otherwise what was paid and recorded is not of the counts
+        certificate, certified = explorer.certificate(self.epsilon), explorer.certified
+        whole = certified is explorer.counts  # otherwise what was paid and recorded is not of the counts
         said = environment.assumptions + (LOST.format(self.lost),) * (self.lost > 0)
         certificate = replace(certificate, assumed=(*certificate.assumed, *said))
         return Atlas(
-            explorer.certified,
+            certified,
             certificate,
             tuple(self.history),
             {**self.source, **environment.facts, "own": self.own()},
@@ -257,7 +261,7 @@ class Run:
             explorer.recommendation,
             environment.paid if whole else None,
             environment.recording if whole else None,
-            reward=None if certificate.every_reward or certificate.reward == OBSERVED else getattr(explorer, "reward", None),
+            reward=None if certificate.reward in (None, OBSERVED) else getattr(explorer, "reward", None),
             numbering=environment.numbering.copy(),  # it may go on growing
             own_reward=environment.reward,
             rewards=explorer.given if certificate.rewards else (),

@@ -58,13 +58,6 @@ def on_arrival(reward: np.ndarray | ArrivalReward, shape: tuple[int, int, int]) 
     return ArrivalReward((T, S, A, H), pointer, np.tile(np.arange(S), len(pair)), np.repeat(pair, S).astype(float))
 
 
-def extremes_of(reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest reward at each step, (H,) each."""
-    few = core(reward)
-    low, high = (np.broadcast_to(ends, len(reward)) for ends in (few.min(axis=(1, 2)), few.max(axis=(1, 2))))
-    return low, high
-
-
 def range_of(reward: np.ndarray | ArrivalReward) -> tuple[float, float]:
     """The smallest and the largest reward of any transition, a little apart if they are the same."""
     if isinstance(reward, ArrivalReward):

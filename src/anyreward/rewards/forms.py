@@ -22,15 +22,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .. import kernels
 from ..data.numbering import Numbering
 from ..setting import Setting, real_number, shown
+
+if TYPE_CHECKING:
+    from ..kernels.planning import Pay
 
 Reward = Any  # one of the forms above
 OWN = "own"  # stands for the environment's own reward
@@ -108,6 +113,21 @@ def core(reward: np.ndarray) -> np.ndarray:
 def own_copy(reward: np.ndarray | ArrivalReward) -> np.ndarray | ArrivalReward:
     """The reward itself, or a copy of an array, which nobody else can change; it takes no more memory than its `core`."""
     return reward if isinstance(reward, ArrivalReward) else np.broadcast_to(core(reward).copy(), reward.shape)
+
+
+def paid(reward: np.ndarray) -> Pay:
+    """A reward (H, S, A) as compiled passes take it. They are compiled for writable arrays in C order, and write to none."""
+    few = core(reward).view()
+    with suppress(ValueError):  # of somebody who may not write to it either
+        few.flags.writeable = True
+    return kernels.planning.Pay(np.require(few, float, ["C", "W"]), np.zeros((0, 0)))
+
+
+def extremes_of(reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest reward at each step, (H,) each."""
+    few = core(reward)
+    low, high = (np.broadcast_to(ends, len(reward)) for ends in (few.min(axis=(1, 2)), few.max(axis=(1, 2))))
+    return low, high
 
 
 class Composite:
@@ -257,6 +277,23 @@ def reward_of_setting(
     order = np.lexsort((targets, pairs))
     pointer = np.concatenate([[0], np.cumsum(np.bincount(pairs, minlength=T * 2 * size))]).astype(np.int64)
     return ArrivalReward((T, N, A, H), pointer, targets[order], np.tile(r.pay, 4)[order])
+
+
+class Known(NamedTuple):
+    """A reward that is known in full, which nobody else can change."""
+
+    reward: np.ndarray | ArrivalReward  # for all outcomes, as from `reward_of_setting`
+    within: tuple[float, float]  # the range of the reward
+    least: np.ndarray  # (H,): the smallest reward at each step
+    most: np.ndarray  # (H,)
+
+
+def known_reward(reward: Reward, setting: Setting, reward_range: Any = UNIT, numbering: Numbering | None = None) -> Known:
+    """A reward of any form with what it can pay. Raises if it does not lie in `reward_range`, or if that is not a range."""
+    within = UNIT if reward_range is UNIT else checked_range(reward_range)
+    r = reward_of_setting(reward, setting, within, numbering)
+    r = r if isinstance(reward, str) else own_copy(r)  # passes read it again later, when the user may have changed an array
+    return Known(r, within, *(r.extremes() if isinstance(r, ArrivalReward) else extremes_of(r)))
 
 
 def _shape(values: Any) -> tuple[int, ...]:
