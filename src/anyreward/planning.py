@@ -10,7 +10,7 @@ where V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
@@ -145,12 +145,13 @@ class Values:
         """All steps; that many rows of V and Q are kept."""
         model, found, last = self._model, self._room(V, Q), len(self._task.low) - 1
         workers, most = kernels.processors(), int(np.diff(model.places.begin).max())
-        if self._mixed is None and (workers == 1 or most * model.n_actions < MANY):
+        alone = workers == 1 or most * model.n_actions < MANY
+        if self._mixed is None and alone:
             task, given = self._task, nothing_chosen(self._given)
             for steps in blocks(last, 0, block(model, BLOCK)):
                 kernels.planning.induct(model.places, model.rows, task, given, found, np.empty(model.n_actions), *steps)
             return found
-        with ThreadPoolExecutor(workers) as pool:
+        with nullcontext() if alone else ThreadPoolExecutor(workers) as pool:
             for h, _ in blocks(last, 0, 1):
                 self._step(h, found, pool)
         return found
