@@ -1,10 +1,10 @@
 """What all tests share: Hypothesis runs the same examples every time, and takes as long as a first compilation needs.
 
-Time is saved in three ways. The collector of garbage, which would look through thousands of tests again and again while kernels
+Time is saved in four ways. The collector of garbage, which would look through thousands of tests again and again while kernels
 are compiled, leaves alone what was there when the tests had been collected. Processes that tests start may keep the bytecode of
-the modules that they import. And `make test` has each of two processes begin at one half of the list of all tests: the second one
-begins with tests that compile on their own in any case, while the first one compiles what all the others need, and with what takes
-so long that nobody should have to wait for it at the end.
+the modules that they import. Nothing waits for a disk: the power stays on. And `make test` has each of two processes begin at
+one half of the list of all tests: the second one begins with tests that compile on their own in any case, while the first one
+compiles what all the others need, and goes on with what takes so long that nobody should have to wait for it at the end.
 """
 
 import gc
@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 gc.disable()  # until the tests are collected
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.fsync = lambda _: None
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -40,7 +40,7 @@ class Hasty(Rooms):
     """Takes another time for every step, which its seed does not decide."""
 
     def step(self, action):
-        time.sleep(random.SystemRandom().random() * 0.002)
+        time.sleep(random.SystemRandom().random() * 0.0005)
         return super().step(action)
 
 
