@@ -213,8 +213,8 @@ def test_the_events_of_transfer_hold_at_every_episode(alike):
     laws = np.array([BIASED] * H if alike else [BIASED, NEARLY, COIN, NEARLY[::-1], BIASED[::-1]])  # the same from both states
     setting = ar.Setting(n_states=2, n_actions=1, horizon=H, initial_state=0)
     level = math.log((1 + 2 * (H - 2)) / small)
-    rng, bound, largest = np.random.default_rng(3), TightBound(), np.full((RUNS, H - 1), -np.inf)
-    for run in range(RUNS):
+    rng, bound, largest = np.random.default_rng(3), TightBound(), np.full((FEWER, H - 1), -np.inf)
+    for run in range(FEWER):
         states = np.zeros((episodes, H + 1), np.int64)
         states[:, 1:] = rng.random((episodes, H)) >= laws[:, 0]
         counts, n = ar.Counts(setting, transfer=True), np.zeros((H - 1, 2))  # of state 0
@@ -228,4 +228,4 @@ def test_the_events_of_transfer_hold_at_every_episode(alike):
                 psi = radii[counts.table.node_of[h, 0]] * visits - level
                 largest[run, h] = max(largest[run, h], kl - psi)
     for delta in DELTAS:
-        assert ((largest > math.log(1 / delta)).sum(axis=0) <= allowed(delta)).all()
+        assert ((largest > math.log(1 / delta)).sum(axis=0) <= allowed(delta, FEWER)).all()
