@@ -22,7 +22,7 @@ test: .venv/installed
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 docs: .venv/installed-docs
-	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --doctree-dir docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python -m sphinx -j auto --builder html --fresh-env --fail-on-warning --keep-going --quiet --doctree-dir docs/_build/doctrees docs docs/_build/html
 
 check: lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
