@@ -35,8 +35,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    gc.enable()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture
