@@ -1,9 +1,7 @@
 """Algorithms side by side: what the table and the picture say."""
 
 import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +11,6 @@ import anyreward as ar
 from anyreward.cli import app
 from anyreward.environments.tabular import play as play_model
 from anyreward.experiments import compare as experiment
-
-SCRIPT = Path(sys.executable).parent / "anyreward"
 
 
 def without_times(runs):
