@@ -19,10 +19,10 @@ studio: .venv/installed
 	$(BIN)/python examples/studio.py serve $(ARGS)
 
 test: .venv/installed
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 docs: .venv/installed-docs
-	$(BIN)/python -m sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --doctree-dir docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python -m sphinx -j auto --builder html --fresh-env --fail-on-warning --keep-going --quiet --doctree-dir docs/_build/doctrees docs docs/_build/html
 
 check: lint
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -36,7 +36,7 @@ torture: .venv/installed
 newest:
 	$(PYTHON) -m venv --clear .venv-newest
 	.venv-newest/bin/python -m pip install --quiet --upgrade --editable '.[dask,minari,notebook,studio,umb,dev]'
-	.venv-newest/bin/python -m pytest -n auto
+	.venv-newest/bin/python -m pytest -n auto --dist worksteal
 
 COMPILE := .venv-pins/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links

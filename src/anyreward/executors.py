@@ -25,6 +25,7 @@ from typing import Any
 
 PACKAGE = Path(__file__).parent
 PRESENTING = ("claims.py", "report.py", "plots.py", "pages.py", "outline.py", "cli", "progress.py")
+ANSWERS_WITHIN = 10.0  # seconds for which a scheduler is waited for, at most
 CHECK_EVERY = 2.0  # seconds between two looks at a cluster
 PR_SET_PDEATHSIG = 1  # of Linux: the signal that a process gets when its parent ends
 LAST_WORDS = 5.0  # seconds for which the end of the processes of a pool is waited for, at most
@@ -92,7 +93,7 @@ def cluster(scheduler: str | None, wait: float = 60.0) -> Iterator[Executor | No
     with _without_its_log():
         try:
             get_address_host_port(normalize_address(scheduler))  # a client of what is no address would wait when it is deleted
-            client = Client(scheduler, timeout=10, set_as_default=False)
+            client = Client(scheduler, timeout=ANSWERS_WITHIN, set_as_default=False)
         except (OSError, ValueError) as problem:
             raise ValueError(f"there is no Dask scheduler at {scheduler}: {' '.join(str(problem).split())[:150]}.") from None
         with client:

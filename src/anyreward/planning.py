@@ -10,6 +10,7 @@ where V_h(s) = max_a Q_h(s,a) for the optimum and V_h(s) = sum_a pi_h(a|s) Q_h(s
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache, cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -135,12 +136,13 @@ class Values:
         """All steps; that many rows of V and Q are kept."""
         model, task, last = self._model, self._task, len(self._task.low) - 1
         made, most = prepared(model, model.places, last + 1, self._policy, V, Q), int(np.diff(model.places.begin).max())
-        if not made.mixed.size and (most * model.n_actions < MANY or kernels.processors() == 1):
+        alone = most * model.n_actions < MANY or kernels.processors() == 1
+        if alone and not made.mixed.size:
             best = np.empty(model.n_actions)
             compiled = partial(kernels.planning.induct, model.places, model.rows, task, made.given, made.found, best)
             in_blocks(compiled, last, 0, BLOCK // made.size)
             return made
-        with ThreadPoolExecutor(kernels.processors()) as pool:
+        with nullcontext() if alone else ThreadPoolExecutor(kernels.processors()) as pool:
             for h, _ in blocks(last, 0, 1):
                 self._step(h, made, pool)
         return made

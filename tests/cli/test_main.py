@@ -1,5 +1,10 @@
-"""The command line, tried as a user would: the installed script, in a folder of its own."""
+"""The command line, tried as a user would: the installed script, in a folder of its own.
 
+Each kind of exit is tried with the script itself: success, a refusal, an epsilon that is not reached, Ctrl-C. What a command
+computes and prints is looked at in this process, since starting one takes longer than all the rest.
+"""
+
+import contextlib
 import csv
 import json
 import os
@@ -47,6 +52,14 @@ def run(folder, *arguments, code=0):
     done = subprocess.run([SCRIPT, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == code, done.stderr + done.stdout
     assert "Traceback" not in done.stderr
+    return done
+
+
+def inside(folder, *arguments, code=0):
+    """The same in this process."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, [*map(str, arguments)])
+    assert done.exit_code == code, done.output
     return done
 
 
@@ -110,8 +123,8 @@ def test_an_epsilon_that_is_not_reached_has_its_exit_code_and_can_be_gone_on_wit
     call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas")
     assert "--resume" in run(tmp_path, *call, "--max-episodes", 50, code=3).stderr
     assert ar.load(tmp_path / "it.atlas").episodes == 50
-    assert "pass --resume" in run(tmp_path, *call, code=2).stderr
-    facts = json.loads(run(tmp_path, *call, "--resume", "--json").stdout)
+    assert "pass --resume" in inside(tmp_path, *call, code=2).stderr
+    facts = json.loads(inside(tmp_path, *call, "--resume", "--json").stdout)
     assert facts["met"]
     assert facts["epsilon"] <= 1
     assert facts["episodes"] == ar.load(tmp_path / "it.atlas").episodes
@@ -198,7 +211,7 @@ def test_info_forecasts_the_target_and_in_time_if_it_is_told_the_speed(tmp_path)
 @pytest.mark.slow
 def test_resuming_nothing_is_refused(tmp_path):
     call = ("explore", "double-chain", "--horizon", 4, "--epsilon", 1, "--out", "it.atlas", "--resume")
-    assert "does not exist" in run(tmp_path, *call, code=2).stderr
+    assert "does not exist" in inside(tmp_path, *call, code=2).stderr
 
 
 SAYS_WHEN = """
@@ -243,14 +256,14 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
 
 @pytest.mark.slow
 def test_info_shows_the_certificate_the_coverage_and_a_forecast(chain):
-    output = run(chain, "info", "chain.atlas", "--plot", "chain.png").stdout
+    output = inside(chain, "info", "chain.atlas", "--plot", "chain.png").stdout
     atlas = ar.load(chain / "chain.atlas")
     assert str(atlas.certificate) in output
     assert "5 of 5 states" in output
     assert re.search(r"forecast: about [\d.e+]+ more episodes", output)
     assert "visits" in output
     assert (chain / "chain.png").read_bytes().startswith(b"\x89PNG")
-    facts = json.loads(run(chain, "info", "chain.atlas", "--json").stdout)
+    facts = json.loads(inside(chain, "info", "chain.atlas", "--json").stdout)
     assert facts["epsilon"] == atlas.certificate.epsilon
     assert facts["episodes_to_halve"] > atlas.episodes
 
@@ -265,7 +278,7 @@ def test_plans_are_those_of_the_library_whatever_the_reward_is_written_as(chain,
     (chain / "reward.json").write_text(json.dumps(reward.tolist()))
     np.save(chain / "reward.npy", reward)
     expected = ar.load(chain / "chain.atlas").plan(reward)
-    facts = json.loads(run(chain, "plan", "chain.atlas", "--reward", source, "--out", "policy.csv", "--json").stdout)
+    facts = json.loads(inside(chain, "plan", "chain.atlas", "--reward", source, "--out", "policy.csv", "--json").stdout)
     assert facts["value"] == expected.value
     assert (facts["lower"], facts["upper"]) == (expected.lower, expected.upper)
     policy = np.zeros((4, 5), int)
@@ -287,21 +300,21 @@ def test_the_report_stands_alone(chain):
 
 @pytest.mark.slow
 def test_the_own_reward_and_a_grid_are_shown(lake):
-    output = run(lake, "plan", "lake.atlas", "--reward", "own", "--plot", "plan.png").stdout
+    output = inside(lake, "plan", "lake.atlas", "--reward", "own", "--plot", "plan.png").stdout
     arrows = [line for line in output.splitlines() if re.fullmatch(r"[←↓→↑·]( [←↓→↑·]){3}", line)]
     assert len(arrows) == 4
     assert (lake / "plan.png").exists()
-    output = run(lake, "info", "lake.atlas").stdout
+    output = inside(lake, "info", "lake.atlas").stdout
     assert "from 0 to 1" in output
     assert len([line for line in output.splitlines() if re.fullmatch(r"[ ·░▒▓█]{8}", line)]) == 4
 
 
 @pytest.mark.slow
 def test_an_audit_reports_and_foretells(tmp_path):
-    output = run(tmp_path, "audit", "FrozenLake-v1", "--horizon", 8, "--stationary", "--epsilon", 4).stdout
+    output = inside(tmp_path, "audit", "FrozenLake-v1", "--horizon", 8, "--stationary", "--epsilon", 4).stdout
     for word in ("16 states", "Initial state", "Terminal states", "Time limit", "Markov", "Stationary", "Forecast: about"):
         assert word in output
-    facts = json.loads(run(tmp_path, "audit", "Blackjack-v1", "--json").stdout)
+    facts = json.loads(inside(tmp_path, "audit", "Blackjack-v1", "--json").stdout)
     assert facts["terminal"] == "outcome"
     assert facts["n_states"] == 704
 
@@ -309,8 +322,8 @@ def test_an_audit_reports_and_foretells(tmp_path):
 @pytest.mark.slow
 def test_merging_adds_counts(chain):
     call = ("double-chain", "--env-arg", "length=5", "--horizon", 4, "--epsilon", 1, "--seed", 1, "--out", "second.atlas")
-    run(chain, "explore", *call)
-    facts = json.loads(run(chain, "merge", "chain.atlas", "second.atlas", "--out", "both.atlas", "--json").stdout)
+    inside(chain, "explore", *call)
+    facts = json.loads(inside(chain, "merge", "chain.atlas", "second.atlas", "--out", "both.atlas", "--json").stdout)
     first, second, both = (ar.load(chain / f"{name}.atlas") for name in ("chain", "second", "both"))
     assert both == first | second
     assert facts["episodes"] == first.episodes + second.episodes
@@ -322,7 +335,7 @@ def test_merging_adds_counts(chain):
 def test_all_algorithms_are_listed(tmp_path):
     output = run(tmp_path, "algorithms").stdout
     assert all(name in output for name in ar.ALGORITHMS)
-    assert [fact["name"] for fact in json.loads(run(tmp_path, "algorithms", "--json").stdout)] == list(ar.ALGORITHMS)
+    assert [fact["name"] for fact in json.loads(inside(tmp_path, "algorithms", "--json").stdout)] == list(ar.ALGORITHMS)
 
 
 @pytest.mark.slow

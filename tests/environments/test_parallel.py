@@ -40,7 +40,7 @@ class Hasty(Rooms):
     """Takes another time for every step, which its seed does not decide."""
 
     def step(self, action):
-        time.sleep(random.SystemRandom().random() * 0.002)
+        time.sleep(random.SystemRandom().random() * 0.0005)
         return super().step(action)
 
 
@@ -309,13 +309,13 @@ ar.explore(Rooms, 5, **options, workers=workers, checkpoint=file, checkpoint_eve
 
 @pytest.mark.slow
 def test_a_driver_that_is_killed_resumes_to_the_same_bytes(tmp_path):
-    """kill -9 in the middle of a batch, again and again, with other numbers of workers each time."""
+    """kill -9 in the middle of a batch, again and again, with other numbers of workers each time; none of them matters."""
     whole, cut = tmp_path / "whole.atlas", tmp_path / "cut.atlas"
     for moment, workers in ((45, 2), (30, 3), (61, 1)):
         assert script(DRIVER, cut, moment, workers).returncode == -signal.SIGKILL
         assert read(cut)[0].episodes % 8 == 0
     assert script(DRIVER, cut, -1, 2).returncode == 0
-    assert script(DRIVER, whole, -1, 2).returncode == 0
+    ar.explore(Rooms, 5, **{**ROOMS, "max_episodes": 200}, batch=8, checkpoint=whole)
     assert cut.read_bytes() == whole.read_bytes()
 
 

@@ -1,20 +1,17 @@
 """The gap of every episode: the same run, with the policies that were played, evaluated by the exact planner."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import anyreward as ar
 from anyreward.algorithms import make_explorer
+from anyreward.cli import app
 from anyreward.environments.tabular import play
 from anyreward.experiments import compare as experiment
 from anyreward.experiments.mistakes import Gaps, mistakes
 
 from ..helpers.problems import random_mdp
-from ..helpers.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -69,13 +66,12 @@ def test_mistakes_for_one_epsilon_and_for_all():
 
 
 @pytest.mark.slow
-def test_the_command_draws_them(tmp_path):
+def test_the_command_draws_them(tmp_path, monkeypatch):
     call = ["compare", "--env-arg", "length=5", "--algorithms", "r-max:samples=3,random,generative", "--episodes", "200"]
     call += ["--seeds", "2", "--horizon", "4", "--mistakes", "m.png", "--table", "t.csv"]
-    done = subprocess.run(
-        [Path(sys.executable).parent / "anyreward", *call],
-        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True,
-    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, [*call, "--workers", "1"])
+    assert done.exit_code == 0, done.output
     assert "bad episodes" in done.stdout
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
     heads, *lines = (line.split(",") for line in (tmp_path / "t.csv").read_text().splitlines())

@@ -155,6 +155,7 @@ def stopped_at(monkeypatch, moments):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_look")
 @pytest.mark.parametrize("name", CASES)
 def test_stopped_at_any_advance_it_reaches_the_same_atlas(tmp_path, monkeypatch, name):
     scale = {"recorded": 0.3, "wanderer": 0.2}.get(name, 0.5 if CASES[name][1] and CASES[name][1] < 1000 else 0.05)

@@ -99,7 +99,7 @@ LIES = {
 }
 HARMLESS = {"history nan", "history backwards"}  # they may be taken: nothing is decided by them
 GOING_ON = """
-import os, resource, signal, sys, warnings
+import importlib, os, resource, signal, sys, warnings
 from pathlib import Path
 import pyarrow.parquet
 import anyreward as ar
@@ -128,6 +128,9 @@ def judge(kind, name, change, path):
         what = f"{type(problem).__name__}: {problem}"
     print(f"{kind}|{name}|{' '.join(what.split())}", flush=True)
 where = Path(sys.argv[1])
+audit = importlib.import_module("anyreward.exploring.audit")
+play = audit._play
+audit._play = lambda probe, steps, seed: play(probe, steps // 10, seed)  # it is not what is tested
 for kind in KINDS:
     explored_on(kind, where / "warm")  # what has to be compiled is compiled before the processor time is measured
     (where / "warm").unlink()

@@ -50,8 +50,9 @@ assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are a POSIX matter")
-@pytest.mark.parametrize("name", ["path", "frozen lake", "bpi observed"])
-@pytest.mark.parametrize("then", ["return", "raise"])
+@pytest.mark.parametrize(
+    ("name", "then"), [("path", "return"), ("frozen lake", "return"), ("frozen lake", "raise"), ("bpi observed", "raise")]
+)
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, name, then):
     path, scale = tmp_path / "run.atlas", 0.3
     whole = go(name, tmp_path / "whole", scale, checkpoint_every=1e9)

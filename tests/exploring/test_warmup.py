@@ -17,13 +17,11 @@ from ..helpers.waiting import PATIENCE
 
 PACKAGE = Path(ar.__file__).parent
 COVERAGE = """
-import importlib, json, pkgutil, sys
-from pathlib import Path
+import importlib, json, pkgutil
 from anyreward import algorithms, certificates, kernels
 from anyreward.exploring import warmup
 
-for i, task in enumerate(warmup.tasks()):
-    task(Path(sys.argv[1]) / f"{i}.atlas")
+compiled = warmup.warm_up(False).compiled
 modules = [getattr(kernels, name) for name in kernels.__all__]
 forms = {f"{m.__name__}.{name}": len(x.signatures) for m in modules for name, x in vars(m).items() if hasattr(x, "signatures")}
 methods = "radius", "bonus", "entry", "update"  # a class of formulas has one of these
@@ -34,7 +32,7 @@ for room in (algorithms, certificates):
             formula = isinstance(kind, type) and issubclass(kind, tuple) and any(hasattr(kind, method) for method in methods)
             if formula and kind.__module__ != "anyreward.kernels.formulas":  # which has what formulas are given
                 formulas[name] = "_of_" in kind.__name__  # as kernels call it once they were compiled for it
-print(json.dumps([forms, formulas]))
+print(json.dumps([compiled, forms, formulas]))
 """
 COMMANDS = """
 import json, sys
@@ -66,9 +64,30 @@ def called_from_python():
     return found
 
 
+WARM = "-m", "anyreward", "warmup"
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory):
+    """A copy of a cache in which everything is compiled, and the settings of a process that uses it."""
+    first = run(*WARM).stdout
+    assert re.match(r"compiled [\d,]+ functions? in |everything was compiled already", first)
+    folder = Path(re.search("^cache: (.*)$", first, re.M)[1])
+    assert folder.name == f"anyreward-{compiled.VERSION}"
+    place = tmp_path_factory.mktemp("cache")
+    shutil.copytree(folder, place / folder.name)
+    return place / folder.name, {"NUMBA_CACHE_DIR": str(place), "XDG_CACHE_HOME": str(place), "TMPDIR": str(place)}
+
+
 @pytest.mark.slow
-def test_every_kernel_and_every_formula_is_compiled(tmp_path):
-    forms, formulas = json.loads(run("-c", COVERAGE, tmp_path).stdout)
+def test_every_kernel_and_every_formula_is_compiled(warm):
+    """One that is missing in the cache, that is, with those of its parts that are nowhere else; and all are loaded."""
+    folder, cache = warm
+    for path in (folder / "whole").glob("robust.values*"):
+        path.unlink()
+    again, forms, formulas = json.loads(run("-c", COVERAGE, **cache).stdout)
+    assert 0 < again < 60
+    assert json.loads(run(*WARM, "--json", **cache).stdout)["compiled"] == 0
     kernels = {f"anyreward.kernels.{name}" for name in called_from_python() - IN_FORMULAS} & set(forms)
     assert len(kernels) > 25
     assert not sorted(name for name in kernels if not forms[name])
@@ -79,25 +98,12 @@ def test_every_kernel_and_every_formula_is_compiled(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_second_time_everything_is_compiled_already(tmp_path):
-    warm = ("-m", "anyreward", "warmup")
-    first = run(*warm).stdout
-    assert re.match(r"compiled [\d,]+ functions? in |everything was compiled already", first)
-    folder = Path(re.search("^cache: (.*)$", first, re.M)[1])
-    assert folder.name == f"anyreward-{compiled.VERSION}"
-
-    shutil.copytree(folder, tmp_path / folder.name)
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
-    again = run(*warm, **cache)
-    assert again.stdout == f"everything was compiled already\ncache: {tmp_path / folder.name}\n"
+def test_the_second_time_everything_is_compiled_already(warm, tmp_path):
+    folder, cache = warm
+    again = run(*WARM, **cache)
+    assert again.stdout == f"everything was compiled already\ncache: {folder}\n"
     assert not again.stderr
-    for path in (tmp_path / folder.name / "whole").glob("robust.values*"):
-        path.unlink()
-    assert (
-        0 < json.loads(run(*warm, "--json", **cache).stdout)["compiled"] < 60
-    )  # that, and the parts that it shares with nothing
-    assert json.loads(run(*warm, "--json", **cache).stdout)["compiled"] == 0
-    assert run(*warm, "--quiet", **cache).stdout == ""
+    assert run(*WARM, "--quiet", **cache).stdout == ""
 
     atlas, ucbvi, plan = tmp_path / "chain.atlas", tmp_path / "u.atlas", ("--reward", "state == 3")
     chain = ("double-chain", "--env-arg", "length=5", "--horizon", 4)

@@ -12,7 +12,6 @@ from anyreward import testing
 from anyreward.algorithms import BPIUCBVI, EULER, UCBVI, EvenDar, Fiechter, RFExpress
 from anyreward.algorithms.explorer import IndexExplorer, RewardedExplorer
 from anyreward.algorithms.optimistic import OptimisticExplorer
-from anyreward.environments.tabular import play
 from anyreward.kernels import compiled, optimism
 from anyreward.kernels.ball import gap_l1
 from anyreward.kernels.formulas import Ahead, Row
@@ -185,7 +184,7 @@ def formulas(value: float) -> type:
 def test_formulas_of_the_same_name_are_not_confused(monkeypatch):
     """Numba names code after the names of types: without names that differ, the second would run the formulas of the first.
 
-    In kernels that both share, as the algorithms of this package do.
+    In a kernel that both share, as the algorithms of this package do; all kernels are named in the same way.
     """
     copy_for = compiled._copy_for
     monkeypatch.setattr(compiled, "_copy_for", lambda dispatcher, _: copy_for(dispatcher, object))
@@ -201,8 +200,6 @@ def test_formulas_of_the_same_name_are_not_confused(monkeypatch):
         explorer = type("Constant", (Constant,), {"kind": formulas(value)})(setting, reward)
         explorer.tell([0, 1, 1], [0, 1])
         assert explorer.index[0].tolist() == [[value, value]] * 2
-        play(explorer, ar.TabularMDP(np.full((2, 2, 2), 0.5)), np.random.default_rng(0), 5)
-        assert explorer.index.min() == explorer.index.max() == value
 
 
 def test_formulas_in_this_package_have_names_of_their_own():

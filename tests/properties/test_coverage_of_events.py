@@ -1,9 +1,9 @@
 """Coverage of the events of the tight certificate, by simulation: each fails in at most a share delta of the runs.
 
-There are 2,000 seeded runs each; a run fails if the event is broken at *any* time, which is the same as stopping as soon as the
-bound looks wrong. If the true share is at most delta, the number of failures is at most `allowed(delta)` with probability
-1 - 1e-7: with about a hundred such comparisons in this file and in `test_coverage_of_promises.py`, a false alarm has probability
-below 1e-4 over all seeds.
+There are 2,000 seeded runs each, and 800 of what goes through the library; a run fails if the event is broken at *any* time,
+which is the same as stopping as soon as the bound looks wrong. If the true share is at most delta, the number of failures is at
+most `allowed(delta)` with probability 1 - 1e-7: with about a hundred such comparisons in this file and in
+`test_coverage_of_promises.py`, a false alarm has probability below 1e-4 over all seeds.
 
 It watches `docs/theory.md`, 1.2, 3.1, 3a, 3b and 3c.
 """
@@ -24,6 +24,7 @@ from ..helpers.coverage import RUNS, allowed
 pytestmark = pytest.mark.slow
 
 DELTAS = (0.2, 0.5)
+FEWER = 800  # a share of 0.28 or 0.6 is noticed, in place of 0.25 or 0.56
 
 psi_support, psi_size, tv_radius = kernels.radii.psi_support, kernels.radii.psi_size, kernels.radii.tv_radius
 
@@ -186,7 +187,7 @@ def test_no_value_error_exceeds_the_bound_at_any_episode(name):
     bound, policies, rng = TightBound(**options), every_policy(S, A, H), np.random.default_rng(2)
     failures = dict.fromkeys(DELTAS, 0)
     states, actions = np.zeros((1, H + 1), np.int64), np.zeros((1, H), np.int64)
-    for _ in range(RUNS):
+    for _ in range(FEWER):
         counts, failed = ar.Counts(setting, transfer=True), set()
         n, drawn = np.zeros(P.shape, np.int64), np.zeros(S)
         for _ in range(episodes):
@@ -202,7 +203,7 @@ def test_no_value_error_exceeds_the_bound_at_any_episode(name):
         for delta in failed:
             failures[delta] += 1
     for delta in DELTAS:
-        assert failures[delta] <= allowed(delta)
+        assert failures[delta] <= allowed(delta, FEWER)
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -212,8 +213,8 @@ def test_the_events_of_transfer_hold_at_every_episode(alike):
     laws = np.array([BIASED] * H if alike else [BIASED, NEARLY, COIN, NEARLY[::-1], BIASED[::-1]])  # the same from both states
     setting = ar.Setting(n_states=2, n_actions=1, horizon=H, initial_state=0)
     level = math.log((1 + 2 * (H - 2)) / small)
-    rng, bound, largest = np.random.default_rng(3), TightBound(), np.full((RUNS, H - 1), -np.inf)
-    for run in range(RUNS):
+    rng, bound, largest = np.random.default_rng(3), TightBound(), np.full((FEWER, H - 1), -np.inf)
+    for run in range(FEWER):
         states = np.zeros((episodes, H + 1), np.int64)
         states[:, 1:] = rng.random((episodes, H)) >= laws[:, 0]
         counts, n = ar.Counts(setting, transfer=True), np.zeros((H - 1, 2))  # of state 0
@@ -227,4 +228,4 @@ def test_the_events_of_transfer_hold_at_every_episode(alike):
                 psi = radii[counts.table.node_of[h, 0]] * visits - level
                 largest[run, h] = max(largest[run, h], kl - psi)
     for delta in DELTAS:
-        assert ((largest > math.log(1 / delta)).sum(axis=0) <= allowed(delta)).all()
+        assert ((largest > math.log(1 / delta)).sum(axis=0) <= allowed(delta, FEWER)).all()

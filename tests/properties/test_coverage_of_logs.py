@@ -20,7 +20,7 @@ from ..helpers.tight_reference import dense, per_row
 
 pytestmark = pytest.mark.slow
 
-RUNS, DELTA, H, LOOKS = 120, 0.3, 4, (8, 50, 300)
+RUNS, DELTA, H, LOOKS = 60, 0.1, 4, (8, 50, 300)
 STATES, ACTIONS = ["broken", "fine", "worn"], ["fix", "run"]
 BROKEN, FINE, WORN = range(3)
 P = np.zeros((3, 2, 3))  # (state, action, next state)

@@ -3,7 +3,8 @@
 They are checked for plans, cautious plans, evaluations, identified policies and certificates. Each case is a process that was
 once certified falsely, or a neighbour of one. A run is explored in stages with the same seed, and fails if anything that it
 promises is false at any stage. All layers share delta among many laws, so what is right fails hardly ever: the power is against
-mistakes of the kind that a case is for, each of which made a third of the runs or more fail.
+mistakes of the kind that a case is for, each of which made a third of the runs or more fail. What such a mistake makes false is
+false whatever delta is: so delta is small, and few runs show it. More than 12 of 40 failing runs are noticed.
 
 It watches `docs/theory.md`, 1.1, 8.1, 9.1, 9.2 and 9.6.
 """
@@ -22,7 +23,7 @@ from ..helpers.processes import Process, own_value, value
 
 pytestmark = pytest.mark.slow
 
-SEEDS, DELTA = 60, 0.2  # of the matrix
+SEEDS, DELTA = 40, 0.05  # of the matrix
 
 
 # --- Everything around the core: a matrix of processes and promises ---
@@ -169,7 +170,7 @@ def test_identified_policies_lose_no_more_than_certified(name):
             atlas = ar.identify(process, reward, horizon, epsilon, DELTA, max_episodes=episodes, seed=seed, **options)
             yield value(process, r) - value(process, r, atlas.policy), atlas.certificate.epsilon
 
-    assert failing_runs(promised, 40) <= allowed(DELTA, 40)
+    assert failing_runs(promised) <= allowed(DELTA, SEEDS)
 
 
 def test_values_at_the_start_use_the_known_law_and_no_estimate():
@@ -287,7 +288,7 @@ def test_the_own_reward_is_identified_with_the_printed_probability(name):
             assert atlas.certificate.delta == DELTA
             yield own_value(process, mean) - own_value(process, mean, atlas.policy), atlas.certificate.epsilon
 
-    assert failing_runs(promised, 40) <= allowed(DELTA, 40)
+    assert failing_runs(promised) <= allowed(DELTA, SEEDS)
 
 
 def test_the_mean_of_one_law_fails_about_as_often_as_it_may():

@@ -105,7 +105,7 @@ def at_random(kills: int, seed: int, folder: Path, tick: Callable[[int], None]) 
             command = [a.format(name) for a in arguments] + (["--resume"] if resumes and there else [])
             begin = time.monotonic()
             try:
-                patience = draw.uniform(0.3, 1.3) * took if attempt < 6 else None
+                patience = draw.uniform(0.3, 1.3) * took if attempt < 6 and tally.tries < kills else None
                 code = run(anyreward(*command), folder, patience)
                 if resumes and (folder / result.format(name)).exists():
                     ar.load(folder / result.format(name))  # whatever is there can be read at any time

@@ -48,7 +48,11 @@ def write(path: Path, columns: dict[str, np.ndarray], about: dict[str, Any], arr
 
     check_writable(path)
     small = ("h", "s", "a", "next")
-    table = pa.table({name: pa.array(column.astype(np.int32) if name in small else column) for name, column in columns.items()})
+    numbers = [np.ascontiguousarray(column, dtype=np.int32 if name in small else None) for name, column in columns.items()]
+    table = pa.Table.from_arrays(  # not from NumPy's arrays, for which pyarrow imports pandas if it is there
+        [pa.Array.from_buffers(pa.from_numpy_dtype(one.dtype), len(one), [None, pa.py_buffer(one)]) for one in numbers],
+        names=list(columns),
+    )
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     content = bytearray(sink.getvalue())

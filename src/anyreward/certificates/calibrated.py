@@ -16,7 +16,7 @@ import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import ceil, exp, fsum, inf, log, log1p
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -461,6 +461,7 @@ def forecast_by_union(counts: Counts, design: Design, log_laws: float) -> float:
     return smallest(problem.model, _laws(problem, design), charges, setting)[0]
 
 
+@lru_cache(1000)
 def order_rank(draws: int, level: float, failure: float) -> int:
     """The smallest r with P(Bin(draws, 1 - level) >= r) <= failure; draws + 1 if there is none.
 
