@@ -168,6 +168,21 @@ def test_a_minari_dataset_becomes_an_atlas(folder, monkeypatch):
     assert [ar.load(folder / "named.atlas").action_name(a) for a in range(4)] == ["west", "south", "east", "north"]
 
 
+@pytest.mark.filterwarnings("default")
+def test_rows_beyond_the_horizon_are_said_in_the_words_of_the_command(folder):
+    call = ["certify", folder / "desk.csv", "--horizon", 2, *options(), "--out", folder / "short.atlas"]
+    result = CliRunner().invoke(app, list(map(str, call)))
+    frame = pd.read_csv(folder / "desk.csv")
+    late = frame[frame["step"] > 2]
+    rows, episodes = len(late), late["ticket"].nunique()
+    assert result.stderr.count("beyond the horizon") == 1
+    many = f"{rows} rows of {episodes} of its 150 episodes"
+    assert f"{many} come after step 1, the last of --horizon 2, and are not counted" in result.stderr
+    assert "pass --stationary, which counts all of them" in result.stderr
+    both = CliRunner().invoke(app, list(map(str, [*call, "--stationary"])))
+    assert "beyond the horizon" not in both.output
+
+
 def test_a_structure_is_declared_for_a_log(folder, tmp_path, monkeypatch):
     """Machines that wear alike, whatever their number: three laws in place of six."""
     (tmp_path / "anyreward_wear.py").write_text(
