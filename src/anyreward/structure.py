@@ -67,6 +67,8 @@ class Structure:
     draws, `Structure.factored` for states of several parts that move independently.
     """
 
+    _made: tuple[Callable[..., Structure], tuple[Any, ...]]  # how it was declared
+
     def __init__(
         self,
         law: Any,
@@ -85,6 +87,7 @@ class Structure:
 
         self._declare([_Draw.of(law, outcomes, "law")], ahead, known, outcome)
         self._arrays += [read] if by_position else []
+        self._made = Structure, (law, successor, outcomes, outcome, known)
 
     @classmethod
     def drawn(
@@ -137,6 +140,7 @@ class Structure:
         made._declare(
             [_Draw.of(law, each, f"law {i}") for i, (law, each) in enumerate(zip(laws, outcomes, strict=True))], ahead, known
         )
+        made._made = cls.drawn, (laws, outcomes, successor, known)
         return made
 
     @classmethod
@@ -223,7 +227,12 @@ class Structure:
         made = cls.__new__(cls)
         made._declare([draw(i) for i in range(len(parts))], ahead, known)
         made._parts = parts
+        made._made = cls.factored, (sizes, parents, law, outcomes, successor, known)
         return made
+
+    def __reduce__(self) -> tuple[Callable[..., Structure], tuple[Any, ...]]:
+        """What a pickle keeps: how it was declared."""
+        return self._made
 
     def _declare(
         self,

@@ -87,12 +87,12 @@ def test_known_rewards_follow_the_formulas(problem, shape, bounds, delta, seed, 
 
 @pytest.mark.slow
 @hypothesis_settings(max_examples=100)
-@given(data(max_episodes=30), st.sampled_from(["observed", "random"]), BOUNDS, seeds, st.integers(1, 9))
+@given(data(max_episodes=30), st.sampled_from(["deterministic", "random"]), BOUNDS, seeds, st.integers(1, 9))
 def test_observed_rewards_follow_the_formulas(problem, rewards, bounds, seed, parts):
     """Anything in [0, 1] until it is seen; then what was seen, or a KL interval with half of delta."""
     setting, states, actions = problem
     rng, delta = np.random.default_rng(seed), 0.2
-    if rewards == "observed":
+    if rewards == "deterministic":
         r = random_reward("SA" if setting.stationary else "HSA", setting, seed)
         paid = as_HSA(r, setting)[np.arange(setting.horizon), states[:, :-1], actions]
     else:
@@ -132,7 +132,7 @@ def test_data_that_contradict_the_number_of_successors_are_refused():
         ar.identify(mdp, reward, horizon=5, max_successors=1, max_episodes=500).certificate  # noqa: B018
 
 
-@pytest.mark.parametrize("rewards", ["known", "observed", "random"])
+@pytest.mark.parametrize("rewards", ["known", "deterministic", "random"])
 @pytest.mark.parametrize("bounds", ["paper", "tight"])
 @pytest.mark.parametrize(("stationary", "random_start", "discount"), [(False, False, 1.0), (False, True, 0.8), (True, True, 1.0)])
 def test_compiled_runs_decide_as_ask_and_tell(rewards, bounds, stationary, random_start, discount):
@@ -230,7 +230,7 @@ def test_nothing_to_learn_needs_no_episode():
 def test_observed_rewards_cost_what_is_not_known():
     """Before anything is seen: [0, sigma_H]. After one episode of a single pair: its reward is known."""
     setting = ar.Setting(n_states=1, n_actions=1, horizon=3, initial_state=0, discount=0.5)
-    observed, random = (ar.BPIUCRL(setting, rewards=kind) for kind in ("observed", "random"))
+    observed, random = (ar.BPIUCRL(setting, rewards=kind) for kind in ("deterministic", "random"))
     for explorer in (observed, random):
         np.testing.assert_allclose(explorer.interval, (0, 1.75), atol=1e-11)
         explorer.tell([0, 0, 0, 0], [0, 0, 0], [0.5, 1.0, 0.25])
@@ -261,7 +261,7 @@ def test_mean_rewards_are_covered_at_every_n(law, delta):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rewards", ["known", "observed", "random"])
+@pytest.mark.parametrize("rewards", ["known", "deterministic", "random"])
 def test_what_is_certified_is_true(rewards):
     """lower <= value of the recommendation and optimum <= upper, at the end of at least 1 - delta of the runs.
 
@@ -315,7 +315,7 @@ def test_a_certificate_is_checked_with_its_reward(bounds):
     assert "one reward" in str(certificate)
 
 
-@pytest.mark.parametrize("rewards", ["observed", "random"])
+@pytest.mark.parametrize("rewards", ["deterministic", "random"])
 def test_certificates_of_observed_rewards_cannot_be_checked(rewards):
     """The counts do not hold what was paid: saying that the certificate is wrong would be wrong."""
     mdp, atlas = identified(rewards)
@@ -340,7 +340,7 @@ def test_other_rewards_are_bounded_by_their_own_intervals_only():
     assert atlas.plan(other).lower <= optimum <= atlas.plan(other).upper
 
 
-@pytest.mark.parametrize("rewards", ["known", "observed", "random"])
+@pytest.mark.parametrize("rewards", ["known", "deterministic", "random"])
 def test_files_keep_policy_and_certificate(tmp_path, rewards):
     mdp, atlas = identified(rewards)
     atlas.save(tmp_path / "one.atlas")
@@ -375,11 +375,11 @@ def test_a_reward_is_needed():
     with pytest.raises(ValueError, match="reward is not given"):
         ar.explore(mdp, horizon=3, epsilon=1.0, algorithm="bpi-ucrl")
     with pytest.raises(ValueError, match="reward is not given"):
-        ar.explore(mdp, horizon=3, epsilon=1.0, algorithm="bpi-ucrl", rewards="observed")  # a model has to pay something
+        ar.explore(mdp, horizon=3, epsilon=1.0, algorithm="bpi-ucrl", rewards="deterministic")  # a model has to pay something
 
 
 @pytest.mark.parametrize("reward", [[0, 0.5, 1.1], [-0.1, 0, 0], [0, math.nan, 0], [0, 1], np.zeros((3, 3)), "gold"])
-@pytest.mark.parametrize("rewards", ["known", "observed", "random"])
+@pytest.mark.parametrize("rewards", ["known", "deterministic", "random"])
 def test_rewards_outside_0_to_1_are_refused(reward, rewards):
     with pytest.raises(ValueError, match="reward"):
         ar.BPIUCRL(random_mdp(3, 2, seed=0).setting(3), reward, rewards=rewards)
@@ -391,13 +391,23 @@ def test_unknown_options_are_refused(option, value):
         ar.BPIUCRL(random_mdp(3, 2, seed=0).setting(3), [0, 1, 0], **{option: value})
 
 
+def test_the_earlier_name_of_deterministic_rewards_goes_on_working():
+    """`plan("own", ...)` has called them so from the beginning."""
+    mdp = ar.envs.double_chain(5)
+    now, then = (ar.identify(mdp, mdp.reward, 3, max_episodes=60, rewards=word) for word in ("deterministic", "observed"))
+    assert now == then
+    assert "the same step, state and action always pay the same" in str(then.certificate)
+    assert np.array_equal(now.policy, then.policy)
+    assert ar.BPIUCRL(mdp.setting(3), rewards="observed").rewards == "deterministic"
+
+
 def test_observed_rewards_of_pooled_steps_cannot_depend_on_the_step():
     setting = random_mdp(3, 2, seed=0).setting(3, stationary=True)
     with pytest.raises(ValueError, match="depend on the step"):
-        ar.BPIUCRL(setting, np.zeros((3, 3, 2)), rewards="observed")
+        ar.BPIUCRL(setting, np.zeros((3, 3, 2)), rewards="deterministic")
 
 
-@pytest.mark.parametrize("rewards", ["observed", "random"])
+@pytest.mark.parametrize("rewards", ["deterministic", "random"])
 @pytest.mark.parametrize(
     "paid", [None, [0.1, 0.2], [0.1] * 4, [[0.1] * 3] * 2, [0, 0, 1.5], [0, -1e-9, 0], [0, math.nan, 0], ["a", "b", "c"]]
 )
@@ -415,7 +425,7 @@ def test_nothing_is_learnt_from_refused_rewards(rewards, paid):
 # --- The environment's own reward ---
 
 
-@pytest.mark.parametrize("rewards", ["known", "observed", "random"])
+@pytest.mark.parametrize("rewards", ["known", "deterministic", "random"])
 @pytest.mark.parametrize("stationary", [False, True])
 def test_another_range_is_another_unit(rewards, stationary):
     """Rewards in [-3, 5] are those in [0, 1] on another scale: the same policies, and an interval in their units."""

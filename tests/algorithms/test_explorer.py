@@ -25,7 +25,7 @@ EXPLORERS = {
     "rf-ucrl geometric": (ar.RFUCRL, {"replan": "geometric", "bounds": "paper"}),
     "bpi known": (ar.BPIUCRL, {"reward": REWARD}),
     "bpi by step": (ar.BPIUCRL, {"reward": np.stack([REWARD] * H) / np.arange(1, H + 1)[:, None, None]}),
-    "bpi observed": (ar.BPIUCRL, {"rewards": "observed", "reward": REWARD}),
+    "bpi observed": (ar.BPIUCRL, {"rewards": "deterministic", "reward": REWARD}),
     "bpi random": (ar.BPIUCRL, {"rewards": "random", "bounds": "paper", "reward": REWARD}),
     "bpi on arrival": (ar.BPIUCRL, {"reward": np.random.default_rng(1).random((S, A, S))}),
 }
@@ -51,7 +51,7 @@ def paid(explorer, states, actions, rng):
     if not explorer.observes_rewards:
         return ()
     mean = REWARD[states[:, :-1], actions]
-    return (mean if explorer.rewards == "observed" else (rng.random(mean.shape) < mean).astype(float),)
+    return (mean if explorer.rewards == "deterministic" else (rng.random(mean.shape) < mean).astype(float),)
 
 
 def play(explorer, mdp, episodes, seed):

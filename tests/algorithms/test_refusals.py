@@ -43,7 +43,7 @@ def test_a_budget_is_needed_and_has_to_be_positive(name):
         ("regret-instances", {"evaluation": 1.0}),
         ("ucbvi", {"ties": "last"}),
         ("opt-qlearning", {"ties": "last"}),
-        ("ucrl2", {"rewards": "observed"}),
+        ("ucrl2", {"rewards": "deterministic"}),
         ("random", {"ties": "first"}),
     ],
 )

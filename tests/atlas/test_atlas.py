@@ -1,5 +1,7 @@
 """Atlases: plans and evaluations with intervals that hold."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -142,3 +144,58 @@ def test_plans_without_data_are_for_the_uniform_model():
     counts = ar.Counts(ar.Setting(n_states=2, n_actions=1, horizon=2, initial_state=0))
     plan = ar.Atlas(counts, ar.certify(counts, bounds="paper")).plan([0.0, 1.0])
     assert plan.value == pytest.approx(0.5)
+
+
+def answers():
+    """What an atlas is asked for, and the models and declarations that it is made from."""
+    mdp = ar.envs.double_chain(5)
+    atlas = ar.explore(mdp, 4, max_episodes=300)
+    plan = atlas.plan("state == 3")
+    return {
+        "atlas": atlas,
+        "counts": atlas.counts,
+        "certificate": atlas.certificate,
+        "plan": plan,
+        "interval": atlas.evaluate(plan, "state == 1"),
+        "explanation": atlas.explain("state == 3"),
+        "constrained": atlas.plan("state == 3", subject_to=[("action == 1", "<=", 3.5)]),
+        "verification": atlas.verify(plan, mdp, episodes=20),
+        "discovery": atlas.discover(),
+        "trade-off": atlas.trade_off("state == 3", "action == 0", 3),
+        "drift": atlas.watch(atlas.counts),
+        "audit": ar.audit(mdp, 4),
+    }
+
+
+def test_answers_can_be_pickled_and_are_equal_afterwards():
+    for name, it in answers().items():
+        copy = pickle.loads(pickle.dumps(it))
+        assert copy == it, name
+        assert str(copy) == str(it), name
+
+
+def test_answers_that_differ_are_not_equal():
+    atlas, other = (ar.explore(ar.envs.double_chain(5), 4, max_episodes=300, seed=seed) for seed in (0, 1))
+    asked = [
+        lambda it: it.plan("state == 3", subject_to=[("action == 1", "<=", 3.5)]),
+        lambda it: it.discover(),
+        lambda it: it.trade_off("state == 3", "action == 0", 3),
+        lambda it: it.reach("state == 3"),
+    ]
+    for ask in asked:
+        assert ask(atlas) == ask(atlas)
+        assert ask(atlas) != ask(other)
+        assert ask(atlas) != 3
+    limits = [atlas.plan("state == 3", subject_to=[("action == 1", "<=", most)]) for most in (3.5, 3.6)]
+    assert limits[0] != limits[1]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: ar.envs.double_chain(5), lambda: ar.envs.grid_world(3, 3, start=(1, 1), goal=(2, 2)), ar.envs.inventory]
+)
+def test_models_of_ours_can_be_pickled_with_their_structures(make):
+    mdp = make()
+    copy = pickle.loads(pickle.dumps(mdp))
+    first, again = (ar.explore(it, 3, max_episodes=20, structure="own") for it in (mdp, copy))
+    assert first == again
+    assert first.counts.setting.structure is not None

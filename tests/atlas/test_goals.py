@@ -3,6 +3,8 @@
 It watches `docs/theory.md`, 18.1 and 18.2.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -249,3 +251,22 @@ def test_a_reward_machine_with_discount_pays_for_the_start_and_for_each_step(pay
     plan = atlas.reach(ar.Automaton(1, lambda q, s: 0, pays=lambda q, s: pays * (s == 1)))
     assert plan.value.lower <= 2.5 * pays <= plan.value.upper
     assert plan.value.value == pytest.approx(2.5 * pays)
+
+
+def test_a_plan_for_a_goal_can_be_pickled_and_is_equal_afterwards():
+    """Also for an automaton of one's own, whose functions cannot be: a pickle keeps what they do."""
+    atlas = ar.explore(ar.envs.double_chain(5), 4, max_episodes=200)
+    twice = ar.Automaton(3, step=lambda q, s: min(q + (s == 3), 2), accepting=[2])
+    paid = ar.Automaton(2, step=lambda q, s: int(s == 3 or q), pays=lambda q, s: 0.5 * (s == 3))
+    goals_of = [atlas.reach("state == 3"), atlas.reach(("state == 3", "state == 1"), avoid=[0]), atlas.avoid("state == 0")]
+    for plan in (*goals_of, atlas.reach(twice), atlas.reach(paid)):
+        copy = pickle.loads(pickle.dumps(plan))
+        assert copy == plan
+        assert str(copy) == str(plan)
+        assert np.array_equal(copy.policies, plan.policies)
+        player, other = plan.player(), copy.player()
+        assert [player.act(s) for s in (2, 3, 2, 3)] == [other.act(s) for s in (2, 3, 2, 3)]
+    assert plan.automaton is paid  # which stays what was given
+    different = [*goals_of, atlas.reach(twice), atlas.reach(paid), atlas.reach("state == 1"), 3]
+    for i, one in enumerate(different):
+        assert [one == other for other in different] == [i == j for j in range(len(different))]

@@ -136,9 +136,15 @@ def test_a_plan_never_picks_an_action_that_was_never_seen_where_a_seen_one_exist
     plan, seen = atlas.plan(reward), tried(atlas)
     chosen = np.take_along_axis(seen, plan.policy[..., None], axis=2)[..., 0]
     wrong = ~chosen & seen.any(axis=2)
+    assert plan.untried == wrong.sum()
     if "action" in reward:
         wrong = wrong[:-1]  # at the last step the reward, which is given, is all there is to know
     assert not wrong.any()
+    never = atlas.plan(reward, only_seen=True)
+    assert not (~np.take_along_axis(seen, never.policy[..., None], axis=2)[..., 0] & seen.any(axis=2)).any()
+    assert never.untried == 0
+    assert atlas.evaluate(never, reward).lower == pytest.approx(never.lower, abs=1e-12)
+    assert never.upper == plan.upper
     daring = atlas.plan(reward, allow_unseen=True)
     assert daring.value >= plan.value - 1e-12
     assert daring.upper == plan.upper
@@ -227,6 +233,31 @@ def test_the_promise_of_the_certificate_comes_before_the_preference_for_what_was
     plan = atlas.plan([[0.0, 1.0]])
     assert plan.regret_bound <= 1e-9
     assert plan.value == pytest.approx(3.0)
+
+
+def test_a_plan_that_never_picks_unseen_actions_says_what_this_may_cost():
+    """At the last step the reward alone asks for an unseen action. The loss of never playing one is bounded, and true."""
+    rows = {"h": [-1, 0, 1, 2], "s": [0] * 4, "a": [0] * 4, "next": [0] * 4}
+    counts = ar.Counts.from_dataframe(rows, ar.Setting(n_states=1, n_actions=2, horizon=3, initial_state=0))
+    atlas = ar.Atlas(counts, ar.certify(counts))
+    reward = [[0.25, 1.0]]
+    plan, never = atlas.plan(reward), atlas.plan(reward, only_seen=True)
+    assert plan.policy.tolist() == [[0], [0], [1]]
+    assert plan.untried == 1
+    assert "an action that was never seen there at 1 visited step and state, where another one was" in str(plan)
+    assert never.policy.tolist() == [[0]] * 3
+    assert never.untried == 0
+    assert never.value == pytest.approx(0.75)
+    assert never.regret_bound == pytest.approx(2.25)  # one state: everything is known, and the optimum is 3
+    assert "no action that was never seen where another one was; it loses at most 2.25" in str(never)
+    assert never != plan
+    assert never.playing(plan.policy).untried == 1
+    assert pickle.loads(pickle.dumps(never)) == never
+    for other in ({"cautious": True}, {"allow_unseen": True}, {"subject_to": [(reward, "<=", 1.0)]}):
+        with pytest.raises(ValueError, match="only_seen"):
+            atlas.plan(reward, only_seen=True, **other)
+    with pytest.raises(ValueError, match="only_seen is 1: it has to be True or False"):
+        atlas.plan(reward, only_seen=1)
 
 
 def test_a_plan_of_a_loaded_atlas_is_equal_and_plans_can_be_pickled(tmp_path):

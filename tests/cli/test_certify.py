@@ -168,6 +168,33 @@ def test_a_minari_dataset_becomes_an_atlas(folder, monkeypatch):
     assert [ar.load(folder / "named.atlas").action_name(a) for a in range(4)] == ["west", "south", "east", "north"]
 
 
+def test_what_info_suggests_for_a_log_can_be_typed(folder):
+    """A state is called there as the log calls it; once, it was its number, which the command refused."""
+    call = ["certify", "desk.csv", "--horizon", H, *options(), "--stationary"]
+    said(folder, *call, "--out", "start.atlas", code=None)
+    text = said(folder, "info", "start.atlas")
+    assert "pass --initial-state new: as many episodes would give about epsilon" in text
+    said(folder, *call, "--initial-state", "new", "--out", "known.atlas", code=None)
+    epsilon = [ar.load(folder / name).certificate.epsilon for name in ("start.atlas", "known.atlas")]
+    assert epsilon[1] < epsilon[0]
+    assert f"about epsilon {epsilon[1]:.3g} instead of {epsilon[0]:.3g}" in text
+
+
+@pytest.mark.filterwarnings("default")
+def test_rows_beyond_the_horizon_are_said_in_the_words_of_the_command(folder):
+    call = ["certify", folder / "desk.csv", "--horizon", 2, *options(), "--out", folder / "short.atlas"]
+    result = CliRunner().invoke(app, list(map(str, call)))
+    frame = pd.read_csv(folder / "desk.csv")
+    late = frame[frame["step"] > 2]
+    rows, episodes = len(late), late["ticket"].nunique()
+    assert result.stderr.count("beyond the horizon") == 1
+    many = f"{rows} rows of {episodes} of its 150 episodes"
+    assert f"{many} come after step 1, the last of --horizon 2, and are not counted" in result.stderr
+    assert "pass --stationary, which counts all of them" in result.stderr
+    both = CliRunner().invoke(app, list(map(str, [*call, "--stationary"])))
+    assert "beyond the horizon" not in both.output
+
+
 def test_a_structure_is_declared_for_a_log(folder, tmp_path, monkeypatch):
     """Machines that wear alike, whatever their number: three laws in place of six."""
     (tmp_path / "anyreward_wear.py").write_text(

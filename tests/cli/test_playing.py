@@ -65,3 +65,22 @@ def test_a_verification_without_an_end_is_refused(files):
     done = invoke("verify", files / "chain.atlas", "grid-world", *GOAL, "--episodes", 5)
     assert done.exit_code == 2
     assert "441 states" in done.stderr
+
+
+def test_plans_of_actions_that_were_seen_alone(tmp_path):
+    """The command, the library and a file say the same; a plan that names an unseen action says so."""
+    ar.explore("double-chain", 4, max_episodes=6, env_args={"length": 5}).save(tmp_path / "few.atlas")
+    reward = ["--reward", "0.5 + 0.1 * state - 0.3 * (action == 1)"]
+    plain = invoke("plan", tmp_path / "few.atlas", *reward)
+    assert "it plays an action that was never seen there at " in plain.stdout
+    assert "(--only-seen never does)" in plain.stdout
+    never = invoke("plan", tmp_path / "few.atlas", *reward, "--only-seen")
+    made = ar.load(tmp_path / "few.atlas").plan(reward[1], only_seen=True)
+    assert f"it plays {made.said_of_unseen}" in never.stdout
+    assert "it loses at most " in never.stdout
+    facts = json.loads(invoke("plan", tmp_path / "few.atlas", *reward, "--only-seen", "--json").stdout)
+    assert facts["policy"] == made.policy.tolist()
+    assert facts["untried"] == 0
+    both = invoke("plan", tmp_path / "few.atlas", *reward, "--only-seen", "--cautious")
+    assert both.exit_code == 2
+    assert "--only-seen and --cautious are both given" in both.stderr

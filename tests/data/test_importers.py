@@ -268,10 +268,13 @@ def test_a_recorded_exploration_of_an_environment_ends_in_the_extra_state(termin
 def test_only_the_first_steps_count():
     """Up to the horizon: an end right there leads to the extra state, a later one is not seen."""
     made = dataset([([0, 1, 2, 3], [0, 1, 0], True), ([0, 1, 2], [0, 1], True), ([0, 3, 3, 3, 3, 3], [1] * 5, False)])
-    counts = ar.Counts.from_minari(made, 2)
+    with pytest.warns(UserWarning, match=r"4 rows of 2 of its 3 episodes come after step 1, the last of horizon=2") as told:
+        counts = ar.Counts.from_minari(made, 2)
+    assert [one.filename for one in told] == [__file__]  # once, and where the call is
     expected = np.array([[0, 1, 2], [0, 1, S], [0, 3, 3]]), np.array([[0, 1], [0, 1], [1, 1]])
     assert counts == ar.Counts.from_episodes(*expected, counts.setting)
-    counts = ar.Counts.from_minari(made, 3)
+    with pytest.warns(UserWarning, match=r"2 rows of 1 of its 3 episodes"):
+        counts = ar.Counts.from_minari(made, 3)
     expected = np.array([[0, 1, 2, S], [0, 1, S, S], [0, 3, 3, 3]]), np.array([[0, 1, 0], [0, 1, 0], [1, 1, 1]])
     assert counts == ar.Counts.from_episodes(*expected, counts.setting)
 

@@ -135,6 +135,7 @@ def named(counts, rows):
     return found
 
 
+@pytest.mark.filterwarnings("ignore:the log goes beyond the horizon")
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(logged())
 def test_a_log_is_counted_as_plain_dictionaries_would(case):
@@ -281,9 +282,31 @@ def test_all_steps_of_long_episodes_count_if_they_are_stationary():
     assert long.transitions == 5
     assert long.n().tolist() == [[2], [3]]
     assert sum(entry[0] for entry in long.paid._table.values()) == 2  # rewards belong to the steps of the process
-    assert ar.Counts.from_dataframe(table, horizon=2, **NAMES).transitions == 2
+    with pytest.warns(UserWarning, match="beyond the horizon"):
+        first = ar.Counts.from_dataframe(table, horizon=2, **NAMES)
+    assert first.transitions == 2
     assert CUT_OFF in long.setting.assumed
-    assert CUT_OFF not in ar.Counts.from_dataframe(table, horizon=2, **NAMES).setting.assumed
+    assert CUT_OFF not in first.setting.assumed
+
+
+def test_rows_beyond_the_horizon_are_not_dropped_without_a_word():
+    """Once, with how many they are and what can be done; not where they count, and not for a row that only says what follows."""
+    table = {"id": [1] * 3 + [2] * 5 + [3], "where": list("abababaab"), "what": ["x"] * 9}
+    with pytest.warns(UserWarning, match="the log goes beyond the horizon: 4 rows of 2 of its 3 episodes come after ") as told:
+        ar.Counts.from_dataframe(table, horizon=2, **NAMES)
+    (only,) = told
+    assert str(only.message).endswith(
+        "step 1, the last of horizon=2, and are not counted. If they are steps of the process, use a larger horizon; if you know "
+        "that transitions do not depend on the step, pass stationary=True, which counts all of them."
+    )
+    assert only.filename == __file__
+    table["what"][2] = table["what"][7] = None
+    with pytest.warns(UserWarning, match="2 rows of 1 of its 3 episodes"):
+        ar.Counts.from_dataframe(table, horizon=2, **NAMES)
+    with pytest.warns(UserWarning, match="1 row of 1 of its 3 episodes comes after step 2"):
+        ar.Counts.from_dataframe(table, horizon=3, **NAMES)
+    for fine in ({"horizon": 4}, {"horizon": 2, "stationary": True}):  # a warning would be an error
+        ar.Counts.from_dataframe(table, **fine, **NAMES)
 
 
 def test_where_every_log_ends_with_its_last_step_no_last_step_is_counted():

@@ -79,7 +79,7 @@ def test_an_environment_is_explored_with_the_structure_that_it_declares():
 
 
 def test_a_model_pays_also_where_the_reward_is_to_be_observed():
-    it = config(algorithms=["bpi-ucrl:rewards='random'", "bpi-ucrl:rewards='observed'"], seeds=1)
+    it = config(algorithms=["bpi-ucrl:rewards='random'", "bpi-ucrl:rewards='deterministic'"], seeds=1)
     for cell in sweep.cells(it):
         assert sweep.run_cell(cell)["episodes"] == 60
 

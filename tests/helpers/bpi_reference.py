@@ -120,7 +120,7 @@ def reward_bounds(
     low, high = np.zeros((H, S, A)), np.ones((H, S, A))
     pairs = S * A if setting.stationary else S * A * H
     for (h, s, a), payments in seen.items():
-        interval = [payments[-1]] * 2 if rewards == "observed" else mean_interval(payments, delta / 2 / pairs)
+        interval = [payments[-1]] * 2 if rewards == "deterministic" else mean_interval(payments, delta / 2 / pairs)
         steps = slice(None) if setting.stationary else h
         low[steps, s, a], high[steps, s, a] = interval
     return low, high

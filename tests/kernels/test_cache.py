@@ -12,7 +12,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from anyreward.kernels import compiled
+from anyreward.kernels import compiled, parts
 
 ROOT = Path(compiled.__file__).parents[1]
 VALUE = "from anyreward import kernels; print(kernels.radii.psi_mean(0.25, 8.0).hex())"
@@ -28,6 +28,10 @@ for _ in range(20):
     print(explorer.ask().tolist(), float(explorer.error_bound).hex())
 """
 NO_OPTIONS = "import numba.core.cpu; numba.core.cpu.CPUTargetOptions = object\n"
+NO_PARTS = """
+from numba.core import compiler, typed_passes
+del typed_passes.NativeLowering
+"""
 NO_CLASSES = "import numba.core.caching; del numba.core.caching.CompileResultCacheImpl\n"
 NO_ATTRIBUTE = """
 import numba.core.caching
@@ -61,7 +65,54 @@ def test_everything_is_there_in_the_version_that_is_pinned():
     assert compiled.LOOP == {"_nrt": False}
     assert compiled.INLINED == {"_nrt": False, "forceinline": True}
     assert compiled.BARE == {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    assert compiled.WHOLE == {"no_cfunc_wrapper": True}
+    assert {**compiled.BARE, "pipeline_class": parts.PartCompiler} == compiled.PART
     assert compiled._can_be_cached()
+
+
+def test_parts_have_no_machine_code_of_their_own(tmp_path):
+    """Whole kernels have. What this leaves out is a sixth of the time of a first use."""
+    script = """
+from anyreward.kernels import parts
+from numba.core.codegen import JITCodeLibrary
+wholes, made, finalize = [], [], JITCodeLibrary._finalize_specific
+JITCodeLibrary._finalize_specific = lambda self: (wholes.append(type(self)), finalize(self))[1]
+parts.PartLibrary.__init__ = lambda self, *about: (made.append(self), JITCodeLibrary.__init__(self, *about))[1]
+from anyreward import kernels
+kernels.radii.psi_mean(0.25, 8.0)
+print(len(made), len(wholes), parts.PartLibrary in wholes)
+"""
+    made, wholes, some = run(script, tmp_path)[0].split()
+    assert int(made) > 1
+    assert int(wholes) >= 1
+    assert some == "False"
+
+
+@pytest.mark.slow
+def test_without_parts_of_their_own_kind_results_are_the_same(tmp_path):
+    usual, _ = run(RUN, tmp_path)
+    plain, said = run(NO_PARTS + RUN, tmp_path)
+    assert plain == usual
+    assert "compiling" in said
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_parts_on_disk_are_linked_into_kernels_that_come_later(tmp_path):
+    """Where only the whole kernel is missing, no part is compiled again."""
+    script = f"""
+from anyreward.kernels import compiled
+with compiled.counted() as names:
+    {VALUE}
+print(len(names))
+"""
+    value, parts_made = run(script, tmp_path)[0].split()
+    for folder in tmp_path.glob("*/whole"):
+        shutil.rmtree(folder)
+    again, made_again = run(script, tmp_path)[0].split()
+    assert again == value
+    assert int(parts_made) > 1
+    assert int(made_again) == 0
+    assert list(tmp_path.glob("*/whole/*"))  # it was compiled
 
 
 def test_options_of_numba_are_left_as_they_were():

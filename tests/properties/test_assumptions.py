@@ -127,7 +127,7 @@ STATED = {
     "max_states of a log": (lambda: logged(max_states=9), "there are at most 9 different states"),
     "reward_range to be identified": (lambda: identified(reward_range=(0, 2)), "rewards lie in [0, 2]"),
     "observed rewards": (
-        lambda: identified(process(pay=lambda s, a, s_next: a / 2), rewards="observed"),
+        lambda: identified(process(pay=lambda s, a, s_next: a / 2), rewards="deterministic"),
         "the same step, state and action always pay the same",
     ),
     "stationary rewards to be identified": (

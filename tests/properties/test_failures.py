@@ -77,7 +77,7 @@ def test_an_episode_that_was_refused_was_not_paid_for(tmp_path):
     path = tmp_path / "it.atlas"
     coin = Process(np.full((2, 1, 2), 0.5), pay=lambda h, s, a, n, rng: float(rng.random() < 0.5))
     with pytest.raises(ValueError, match="paid something else before") as caught:
-        ar.identify(coin, None, 3, 0.1, rewards="observed", max_episodes=200, checkpoint=path, checkpoint_every=-1.0)
+        ar.identify(coin, None, 3, 0.1, rewards="deterministic", max_episodes=200, checkpoint=path, checkpoint_every=-1.0)
     for atlas in (caught.value.atlas, ar.load(path) if path.exists() else caught.value.atlas):
         assert sum(entry[0] for entry in atlas.paid._table.values()) == 3 * atlas.episodes
 

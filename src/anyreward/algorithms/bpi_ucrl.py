@@ -18,8 +18,9 @@ Guarantee: on the event that all laws lie in their balls, of probability at leas
 recommendation <= V* <= V_up at the start. (Robust dynamic programming over independent balls: V_lo is the smallest value of the
 recommended policy over all models in the balls, and V_up the largest optimum.)
 
-Rewards. `rewards="known"`: r is given. `"observed"`: it is deterministic and seen along the way, anywhere in [0, 1] until then.
-`"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval (`docs/theory.md`, 8.1), half of delta.
+Rewards. `rewards="known"`: r is given. `"random"`: it is random in [0, 1] and seen along the way; its mean lies in a KL interval
+(`docs/theory.md`, 8.1), half of delta. `"deterministic"`: it is always the same and seen along the way, anywhere in [0, 1] until
+then.
 After an episode has terminated, nothing is paid. Rewards of another range [low, high] are rescaled to [0, 1], and everything that
 is reported is in their own units.
 """
@@ -68,8 +69,10 @@ class BPIUCRL(IndexExplorer):
         The reward, with values in [0, 1]: (S,), (S, A) or (H, S, A), a function (h, s, a), or on arrival (`rewards`). If it is
         observed it may be None for ask and tell; on a known model it is what the model pays (on average, as 0 or 1, if random).
     rewards
-        `"known"`, `"observed"` or `"random"`, see above. That observed rewards are always the same is an assumption, checked on
-        all data and printed with the certificate.
+        `"known"`, or what you know of rewards that are observed, in the words of `Atlas.plan`: `"random"` (nothing) or
+        `"deterministic"` (the same step, state and action always pay the same), an assumption that is checked on all data and
+        printed with the certificate. Where the pay depends on the next state too, it is `"random"` here, since the index is one
+        of states and actions. (`"observed"` is an earlier name of `"deterministic"`.)
     reward_range
         The range of the rewards, (0, 1) unless it is given. epsilon and the interval are in the units of the reward.
     paid_once
@@ -114,10 +117,11 @@ class BPIUCRL(IndexExplorer):
                 )
         if not self.clip:
             raise ValueError(f"clip does not suit {type(self).__name__}, which clips nothing: leave it out.")
+        rewards = "deterministic" if rewards == "observed" else rewards
         if rewards not in REWARDS:
             raise ValueError(f"rewards is {shown(rewards)}: it has to be one of {', '.join(map(repr, REWARDS))}.")
         if reward is None and rewards == "known":
-            raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='observed' or rewards='random'.")
+            raise ValueError("reward is not given: BPI-UCRL needs it, or rewards='random' or rewards='deterministic'.")
         S, A = setting.n_outcomes, setting.n_actions
         self.rewards = rewards
         self.reward_range = checked_range(reward_range)
@@ -358,7 +362,7 @@ class BPIUCRL(IndexExplorer):
                 f"paid_once is True, but episode {again[0]} paid more than one reward that is not zero: leave it out."
             )
         paid = np.ascontiguousarray(to_unit(paid, self.reward_range))
-        if self.rewards == "observed":
+        if self.rewards == "deterministic":
             table, A = self.counts.table, self.setting.n_actions
             b, h = (int(i) for i in kernels.bpi.contradiction(table, self._values.rewards.up, A, states, actions, paid))
             if b >= 0:
@@ -420,7 +424,7 @@ class BPIUCRL(IndexExplorer):
         low, high = self.reward_range
         said = {
             f"rewards lie in [{exact(low)}, {exact(high)}]": True,
-            "the same step, state and action always pay the same": self.rewards == "observed",
+            "the same step, state and action always pay the same": self.rewards == "deterministic",
             "rewards do not depend on the step": self.stationary_rewards,
             PAID_ONCE: self.paid_once,
         }

@@ -23,7 +23,7 @@ from ..data.counts import Counts
 if TYPE_CHECKING:
     from ..kernels.bpi import Constants
 
-REWARDS = ("known", "observed", "random")
+REWARDS = ("known", "deterministic", "random")
 ROWS = ("Q", "Q_lo", "u", "radius", "dirty")  # arrays with an entry for each row
 NODES = ("V", "settled", "V_lo", "moved")  # with one for each node
 KEPT = ("Q", "Q_lo", "V_lo", "u", "radius", "dirty", "moved")
@@ -40,7 +40,7 @@ class ValueBounds:
     constants
         Of `kernels.bpi`: the setting, and what the balls are.
     rewards
-        `"known"`, `"observed"` or `"random"`.
+        `"known"`, `"deterministic"` or `"random"`.
     known
         What every pair pays, (1 or H, S, A), if that is known; else empty.
     ended

@@ -164,6 +164,7 @@ class Atlas:
     def plan(
         self, reward: Reward, reward_range: tuple[float, float] | None = None, cautious: bool = False, rewards: str | None = None,
         stationary_rewards: bool = False, allow_unseen: bool = False, paid_once: bool = False, subject_to: None = None,
+        only_seen: bool = False,
     ) -> Plan: ...  # fmt: skip
 
     @overload
@@ -181,6 +182,7 @@ class Atlas:
         allow_unseen: bool = False,
         paid_once: bool = False,
         subject_to: Sequence[tuple[Reward, str, float]] | None = None,
+        only_seen: bool = False,
     ) -> Plan | ConstrainedPlan:
         """The optimal policy of the empirical model for a reward, with certified bounds.
 
@@ -211,7 +213,7 @@ class Atlas:
             For `"own"` only: whether you know that rewards do not depend on the step. Stationary transitions do not imply it.
         allow_unseen : bool, default False
             Whether the plan may choose an action that was never seen in a state and step where others were. By default it does
-            so only where the reward alone asks for it, see the notes.
+            so only where the reward depends on the action and alone asks for it, see the notes; `Plan.untried` counts how often.
         paid_once : bool, default False
             For `"own"` only: whether you know that at most one reward of an episode is not zero, as in a game that is won or lost
             at its end. Values then lie between the smallest and the largest reward (or 0), whatever the number of steps. Data
@@ -220,6 +222,9 @@ class Atlas:
             Constraints: the plan's expected sum of each cost, a reward of any form and range, is then *certain* to be within
             its limit. The result is a `ConstrainedPlan`: one policy, or a mixture of few that is drawn once an episode. If no
             plan can be certified to meet a limit, the error says what the best limit is that can.
+        only_seen : bool, default False
+            Never choose an action that was never seen where another one was, whatever it costs. The plan then need not be
+            epsilon-optimal; its `regret_bound`, which it prints, bounds what it loses.
 
         Returns
         -------
@@ -236,11 +241,12 @@ class Atlas:
         **Actions that were never seen.** In the empirical model an action without data leads anywhere, which may look good. The
         plan therefore chooses the best of the actions that were seen in that state (at that step, if transitions depend on it),
         as long as there is one. A reward that is given and does not depend on the action never asks for another one. If it does
-        depend on the action, there are two exceptions. At the last step nothing follows, so the value of an action is its
-        reward: all actions are compared, and the seen ones are preferred among equals. And the certificate promises that plans
-        are epsilon-optimal: if that needs unseen actions, the plan is optimal in the model in which they lead to the worst state,
-        and names one only where what it pays at once makes up for that (`docs/theory.md`, 6). The bounds are about the policy
-        that is returned in either case. A cautious plan maximises what is guaranteed: it chooses an unseen action only where the
+        depend on the action, there are two exceptions, which the promise that plans are epsilon-optimal asks for. At the last
+        step nothing follows, so the value of an action is its reward: all actions are compared, and the seen ones are preferred
+        among equals. And if epsilon needs unseen actions, the plan is optimal in the model in which they lead to the worst state,
+        and names one only where what it pays at once makes up for that (`docs/theory.md`, 6). A plan that names one prints at how
+        many steps and states (`Plan.untried`); with `only_seen` no plan does. The bounds are about the policy
+        that is returned in any case. A cautious plan maximises what is guaranteed: it chooses an unseen action only where the
         reward alone makes that guarantee more than any seen one does.
 
         **Given rewards.** An atlas that was explored for given rewards promises plans for them that are certain to be
@@ -251,25 +257,32 @@ class Atlas:
         terminated, for an action that the plan names in that state, which is the one that pays best (`Plan.after_end`). So what
         a certificate promises is kept for such rewards, too. A policy (H, S) of your own names what it plays in that state.
         """
-        for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen)):
+        for name, value in (("cautious", cautious), ("allow_unseen", allow_unseen), ("only_seen", only_seen)):
             if not isinstance(value, bool):
                 raise ValueError(f"{name} is {value!r}: it has to be True or False.")
+        if only_seen and (cautious or allow_unseen):
+            other = "cautious" if cautious else "allow_unseen"
+            raise ValueError(f"only_seen and {other} are both given, but such a plan may choose unseen actions: leave one out.")
         if subject_to is not None:
-            if cautious or allow_unseen:
-                raise ValueError("subject_to tries plain and cautious plans itself: leave out cautious and allow_unseen.")
+            if cautious or allow_unseen or only_seen:
+                raise ValueError(
+                    "subject_to tries plain and cautious plans itself: leave out cautious, allow_unseen and only_seen."
+                )
             if rewards is not None or stationary_rewards or paid_once:
                 raise ValueError("subject_to is for rewards that are given: leave out what is assumed of observed ones.")
             from .constrained import plan_subject_to
 
             return plan_subject_to(self, reward, reward_range, subject_to)
         scoring = scoring_of(self, reward, reward_range, rewards, stationary_rewards, paid_once)
+        if only_seen:
+            return self._plan(scoring, cautious, allow_unseen, only_seen=True)
         plan, promised = self._plan(scoring, cautious, allow_unseen), self.certificate.promised
         if promised is not None and not cautious and plan.regret_bound > promised:
             careful = self._plan(scoring, True, allow_unseen)
             plan = careful if careful.regret_bound <= promised else plan
         return plan
 
-    def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool) -> Plan:
+    def _plan(self, scoring: Scoring, cautious: bool, allow_unseen: bool, only_seen: bool = False) -> Plan:
         """The plan for a scoring; arguments as for `plan`."""
         model, setting, average = self._model, self.counts.setting, scoring.pays.average
         most = self._robust(scoring, MOST)
@@ -295,13 +308,14 @@ class Atlas:
             if highest > guaranteed + scoring.error:  # otherwise the worst completion, whose optimum is more, makes no difference
                 upper = min(highest, float(model.initial @ worst().start) + scoring.error)
             delta, assumed = self.certificate.delta, self._assumptions(scoring)
-            return Plan(chosen, value, lower, max(lower, value, upper), scoring.reward_range, delta, assumed, self, scoring)
+            ends, within = (lower, max(lower, value, upper)), scoring.reward_range
+            return Plan(chosen, value, *ends, within, delta, assumed, self, scoring, only_seen)
 
         if cautious or allow_unseen:
             return bounded(least.chosen(kernels.robust.LOWER) if cautious else self._induct(scoring))
-        last = scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
+        last = only_seen or scoring.own or isinstance(average, ArrivalReward)  # whether the last step needs data too
         plan = bounded(self._induct(scoring, prefers_seen=True, last=last))
-        if plan.regret_bound <= 2 * scoring.error:
+        if only_seen or plan.regret_bound <= 2 * scoring.error:
             return plan
         return bounded(worst().choice)  # which keeps the promise
 

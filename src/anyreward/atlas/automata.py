@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,6 +86,17 @@ class Automaton:
             raise ValueError(f"what memory {q} is paid in state {s} is {pays[q, s]}: it has to be a finite number.")
         return ahead, pays
 
+    def tabulated(self, n_states: int) -> Automaton:
+        """The same automaton on so many states, with arrays in place of functions.
+
+        Example:
+
+            twice = anyreward.Automaton(3, step=lambda q, s: min(q + (s == 3), 2), accepting=[2])
+            pickle.dumps(twice.tabulated(n_states=31))
+        """
+        ahead, pays = self.table(n_states)
+        return replace(self, step=Reading(ahead), pays=None if self.pays is None else Paying(pays))
+
 
 @dataclass(frozen=True, eq=False)
 class Reading:
@@ -95,6 +106,16 @@ class Reading:
 
     def __call__(self, q: int, s: int) -> int:
         return int(self.ahead[q, s])
+
+
+@dataclass(frozen=True, eq=False)
+class Paying:
+    """What an automaton pays, if that is known as an array, (size, n_states)."""
+
+    pays: np.ndarray
+
+    def __call__(self, q: int, s: int) -> float:
+        return float(self.pays[q, s])
 
 
 def reaching(goals: Sequence[np.ndarray], avoided: np.ndarray) -> Automaton:

@@ -98,6 +98,19 @@ class ConstrainedPlan:
     assumptions: tuple[str, ...]
     atlas: Atlas = field(repr=False)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both mix the same plans within the same limits, with the same bounds."""
+        if not isinstance(other, ConstrainedPlan):
+            return NotImplemented
+        mine, theirs = (
+            (it.plans, it.weights, it.value, it.lower, it.upper, it.costs, [c[:3] for c in it.constraints], it.assumptions)
+            for it in (self, other)
+        )
+        paid = zip(self.constraints, other.constraints, strict=False)
+        return mine == theirs and self.delta == other.delta and all(a.scoring.pays_as(b.scoring) for a, b in paid)
+
+    __hash__ = None  # type: ignore[assignment]
+
     @property
     def regret_bound(self) -> float:
         """The largest possible difference between the optimum under the constraints and the value of the plan."""

@@ -180,6 +180,16 @@ class Discovery:
     assumptions: tuple[str, ...]
     atlas: Atlas = field(repr=False)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same of the same counts."""
+        if not isinstance(other, Discovery):
+            return NotImplemented
+        alike = np.array_equal(self.inside, other.inside) and np.array_equal(self.outside, other.outside)
+        mine, theirs = ((it.steps, it.certified, it.delta, it.assumptions) for it in (self, other))
+        return alike and mine == theirs and self.atlas == other.atlas
+
+    __hash__ = None  # type: ignore[assignment]
+
     def policy(self, state: int) -> np.ndarray:
         """The policy (H, S) that goes to a state within its certified number of steps.
 

@@ -77,6 +77,28 @@ class GoalPlan:
     atlas: Atlas = field(repr=False)
     memoryless: bool = False
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same policy for the same goal, with the same bounds, from the same counts."""
+        if not isinstance(other, GoalPlan):
+            return NotImplemented
+        arrays = all(np.array_equal(a, b) for a, b in zip(self._arrays, other._arrays, strict=True))
+        return arrays and self._facts == other._facts and self.atlas == other.atlas
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return (self.chosen, self.kept, self.first, *self.automaton.table(len(self.first)))
+
+    @property
+    def _facts(self) -> tuple[Any, ...]:
+        said = self.best, self.steps, self.delta, self.assumptions, self.memoryless
+        return (self.value, *said, self.automaton.start, self.automaton.accepting)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle keeps: of an automaton what it does in these states, since functions of one's own cannot be pickled."""
+        return {**self.__dict__, "automaton": self.automaton.tabulated(len(self.first))}
+
     @property
     def policy(self) -> np.ndarray:
         """The policy, (H, S), if it is `memoryless`: as long as anything is undecided, the memory is the one at the start."""
@@ -180,7 +202,7 @@ class Product:
         if setting.terminal == "end":
             raise ValueError(
                 "goals need to know where an episode terminated, but with terminal='end' all terminations are one state: "
-                "explore with terminal='outcome'."
+                "explore with terminal='outcome'; of a log, name the column of the next state as next=."
             )
         if setting.terminal == "state":  # an episode that has terminated is taken to stay where it is
             again, at = ahead[ahead, np.arange(S)] != ahead, np.arange(S)

@@ -14,7 +14,7 @@ from ..playing.lanes import legal_action
 from ..playing.rollouts import rollouts
 from ..rewards.combining import range_of
 from ..setting import whole_number
-from ..words import assumed, confidence_level, interval
+from ..words import assumed, confidence_level, interval, up
 from .scoring import LEAST, MOST, Scoring, earnings, scoring_of
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class Plan:
         What the plan was made from.
     scoring : Scoring
         The reward, as the atlas sees it.
+    only_seen : bool
+        Whether it was asked to choose no action that was never seen where another one was.
     """
 
     choice: Choice = field(repr=False)
@@ -122,6 +124,7 @@ class Plan:
     assumptions: tuple[str, ...]
     atlas: Atlas = field(repr=False)
     scoring: Scoring = field(repr=False)
+    only_seen: bool = False
 
     @cached_property
     def policy(self) -> np.ndarray:
@@ -152,12 +155,46 @@ class Plan:
         """
         setting = self.atlas.counts.setting
         checked = as_policy(policy, setting.n_states, setting.n_actions, setting.horizon)
-        return replace(self, choice=kernels.planning.as_choice(checked))
+        return replace(self, choice=kernels.planning.as_choice(checked), only_seen=False)
 
     @property
     def regret_bound(self) -> float:
         """The largest possible difference between the optimum and the value of the policy: upper - lower."""
         return self.upper - self.lower
+
+    @cached_property
+    def untried(self) -> int:
+        """At how many visited steps and states the policy names an action that was never seen there, though another one was.
+
+        Of pooled steps, each counts: a state is visited at every step if it was at any. See the notes of `Atlas.plan`.
+
+        Example:
+
+            plan.untried                        # 0, unless the reward depends on the action
+        """
+        setting, (begin, state, *_), total = self.atlas.counts.setting, self.atlas._model.places, 0
+        seen = self.atlas._model.rows.seen.reshape(-1, setting.n_actions)
+        for h, actions in enumerate(self.each_action()):
+            layer = min(h, len(begin) - 2)
+            here = np.arange(begin[layer], begin[layer + 1])
+            here = here[state[here] < setting.n_states]
+            total += int((seen[here].any(axis=1) & ~seen[here, actions[state[here]]]).sum())
+        return total
+
+    @property
+    def said_of_unseen(self) -> str:
+        """What is to be said about actions that were never seen, a sentence; empty if the plan just names none.
+
+        Example:
+
+            atlas.plan(reward, only_seen=True).said_of_unseen
+        """
+        if self.only_seen:
+            return f"no action that was never seen where another one was; it loses at most {up(self.regret_bound)}"
+        if not self.untried:
+            return ""
+        places = "1 visited step and state" if self.untried == 1 else f"{self.untried:,} visited steps and states"
+        return f"an action that was never seen there at {places}, where another one was"
 
     @cached_property
     def terms(self) -> dict[str, Interval]:
@@ -442,4 +479,5 @@ class Plan:
     def __repr__(self) -> str:
         H, S = self.atlas.counts.setting.horizon, self.atlas.counts.setting.n_states
         sure = f"{interval(self.lower, self.upper)} with probability {confidence_level(self.delta)}"
-        return f"Plan(value {self.value:.4g} in {sure}, policy for {H} steps and {S} states{assumed(self.assumptions)})"
+        unseen = f", with {self.said_of_unseen}" if self.said_of_unseen else ""
+        return f"Plan(value {self.value:.4g} in {sure}, policy for {H} steps and {S} states{unseen}{assumed(self.assumptions)})"

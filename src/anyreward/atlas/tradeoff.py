@@ -57,6 +57,16 @@ class TradeOff:
     delta: float
     assumptions: tuple[str, ...]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same curve of the same rewards."""
+        if not isinstance(other, TradeOff):
+            return NotImplemented
+        alike = np.array_equal(self.shares, other.shares) and np.array_equal(self.uppers, other.uppers)
+        mine, theirs = ((it.names, it.plans, it.first, it.second, it.scales, it.delta, it.assumptions) for it in (self, other))
+        return alike and mine == theirs
+
+    __hash__ = None  # type: ignore[assignment]
+
     def most(self, x: float) -> float:
         """No policy worth at least x of the first reward is worth more than this of the second; -inf if no policy is worth x.
 

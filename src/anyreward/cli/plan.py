@@ -71,6 +71,14 @@ def plan(
             "that action the better one and epsilon or --cautious asks for it.",
         ),
     ] = False,
+    only_seen: Annotated[
+        bool,
+        typer.Option(
+            "--only-seen",
+            help="Never choose an action that was never seen in a state where others were, whatever it costs: the plan need "
+            "not be epsilon-optimal then, and what it loses at most is printed.",
+        ),
+    ] = False,
     improvement: Annotated[
         bool,
         typer.Option(
@@ -112,12 +120,13 @@ def plan(
         if html is not None or plot is not None or improvement:
             raise ValueError("--html, --plot and --improvement are for plans without --subject-to: leave them out.")
         limits = list(map(constraint, subject_to))
-        if cautious or allow_unseen or rewards is not None or stationary_rewards or paid_once:
+        if cautious or allow_unseen or only_seen or rewards is not None or stationary_rewards or paid_once:
             raise ValueError("--subject-to goes with --reward, --reward-range and --out alone: leave out the other options.")
         mixed = it.plan(wanted, two_numbers(reward_range), subject_to=limits)
         say_constrained(mixed, out, quiet, as_json)
         return
-    made = it.plan(wanted, two_numbers(reward_range), cautious, rewards, stationary_rewards, allow_unseen, paid_once)
+    known = (rewards, stationary_rewards, allow_unseen, paid_once)
+    made = it.plan(wanted, two_numbers(reward_range), cautious, *known, only_seen=only_seen)
     if out is not None:
         write_policy(out, it, made.choice)
     if plot is not None:
@@ -126,10 +135,11 @@ def plan(
         replace_file(html, plan_page(made, reward or str(wanted), plots.grid_of(it, shape)).encode())
     better = it.improvement(made) if improvement else None
     if as_json:
-        facts = {"value": made.value, "lower": made.lower, "upper": made.upper, "regret_bound": made.regret_bound}
+        facts: dict[str, Any] = {"value": made.value, "lower": made.lower, "upper": made.upper, "regret_bound": made.regret_bound}
         gain = {} if better is None else {"improvement": better._asdict()}
         if made.terms:
             gain["terms"] = {name: value._asdict() for name, value in made.terms.items()}
+        facts["untried"] = made.untried
         say_json({**facts, **gain, "delta": made.delta, "assumptions": made.assumptions, "policy": made.policy.tolist()})
         return
     say(f"value {made.value:.6g} in the empirical model")
@@ -140,6 +150,8 @@ def plan(
     if better is not None:
         gained = f"{down(better.lower, 6)} <= its true value - the value of what was done <= {up(better.upper, 6)}"
         say(f"at once with that: {gained}; {better.value:.6g} in the empirical model")
+    if made.said_of_unseen:
+        say(f"it plays {made.said_of_unseen}" + ("" if only_seen else " (--only-seen never does)"))
     say(*assumed_lines(made.assumptions))
     if not quiet:
         say("", *plots.plan_text(made, shape))

@@ -218,7 +218,8 @@ class Counts(Declarations):
             `columns`; if there are none, the states at step 0 are taken. The number of episodes is the number of initial states.
             All other arguments are for logs.
         horizon : int
-            The number of steps H of the process. Episodes may be shorter or longer (`data.logs`).
+            The number of steps H of the process. Episodes may be shorter or longer (`data.logs`). Rows after step H - 1 are not
+            counted unless the setting is stationary, and a warning says how many they are.
         episode : str
             The column that tells which rows belong together.
         state, action : str or list of str

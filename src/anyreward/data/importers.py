@@ -15,6 +15,7 @@ started again. The library cannot detect any of this in the numbers: only you ca
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -193,11 +194,13 @@ def counts_from_minari(
     over: list[bool] = []
     rewards: list[float] = []
     facts = {"episodes": len(dataset), "terminated": 0, "cut_off": 0}
+    beyond = []  # how many steps of each episode come after the horizon
     for b, episode in enumerate(dataset.iterate_episodes()):
         steps = len(episode.rewards)
         ended = steps > 0 and bool(episode.terminations[steps - 1])
         facts["terminated"] += ended
         facts["cut_off"] += steps < H and not ended
+        beyond.append(max(0, steps - H))
         s = observations.encode(_at(episode.observations, 0))
         starts.append(s)
         for h in range(steps if stationary else min(H, steps)):
@@ -223,6 +226,8 @@ def counts_from_minari(
         terminal=terminal,
         assumed=assumed_by(observations),
     )
+    if not stationary:
+        warn_of_rows_beyond(sum(beyond), sum(map(bool, beyond)), len(beyond), H)
     table, ends = np.array(moves, np.int64).reshape(-1, 5), np.array(over, bool)
     table[:, 4] = outcomes(table[:, 4], ends, setting)
     counts = recorded(setting, np.array(starts, np.int64), table, ends, transfer=True, numbering=numbering)
@@ -231,6 +236,20 @@ def counts_from_minari(
     pays = table[:, 1] < H
     counts.paid.add_many(table[pays, 0], table[pays, 1:], np.array(rewards)[pays])
     return counts
+
+
+def warn_of_rows_beyond(rows: int, episodes: int, whole: int, horizon: int) -> None:
+    """Warns that some steps of a log come after the horizon and are not counted, on behalf of who called our caller's caller."""
+    if not rows:
+        return
+    many = "1 row of 1" if rows == 1 else f"{rows:,} rows of {episodes:,}"
+    come, are = ("comes", "is") if rows == 1 else ("come", "are")
+    warnings.warn(
+        f"the log goes beyond the horizon: {many} of its {whole:,} episodes {come} after step {horizon - 1}, the last of "
+        f"horizon={horizon}, and {are} not counted. If they are steps of the process, use a larger horizon; if you know that "
+        "transitions do not depend on the step, pass stationary=True, which counts all of them.",
+        stacklevel=4,
+    )
 
 
 def minari_package() -> Any:

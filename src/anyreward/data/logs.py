@@ -11,7 +11,8 @@ row before it led.
 horizon and does not terminate: its transitions are counted, and nothing is invented after them. Certificates stay valid if
 whoever cut it off knew only the past (`docs/theory.md`, 9.3). Where every log ends with step H, no transition of that step is
 counted: what follows would be known only if it terminates. Of an episode that is longer than the horizon, the first H steps are
-counted; if the setting is stationary all of them are, since each is a sample of its law whatever the step.
+counted, and a warning says how many rows are not; if the setting is stationary all of them are counted, since each is a sample of
+its law whatever the step.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..rewards.observed import UNKNOWN, ObservedRewards
 from ..setting import Setting, as_list, boolean, shown, whole_number
 from ..words import plain
 from .columns import MISSING, cells, column
-from .importers import outcomes, recorded
+from .importers import outcomes, recorded, warn_of_rows_beyond
 from .log_rows import Log, known_number, read_log
 from .numbering import Numbering
 from .spaces import Codec, Indexed, Whole, as_key
@@ -114,6 +115,8 @@ def counts_from_log(
         terminal=terminal,
         assumed=tuple(assumed),
     )
+    late = log.episode[log.acts & ~in_scope]
+    warn_of_rows_beyond(len(late), len(np.unique(late)), len(log.who.values), H)
     to = outcomes(log.to, log.over, setting)
     moves = np.stack([log.episode, log.h, log.s, log.a, to], axis=1)[counted]
     counts = recorded(setting, log.s[log.h == 0], moves, log.over[counted], order, illegal if by_column else None, numbering)

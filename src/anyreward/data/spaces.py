@@ -232,7 +232,10 @@ class Indexed:
         """The number of a value, or the first number that is not used if it has not appeared before; it is not numbered then."""
         number = self._numbers.get(self.key(value), len(self.values))
         if number == self.size:
-            raise ValueError(f"{shown(value)} never appeared before, and there are at most max_states = {self.size} states.")
+            raise ValueError(
+                f"{shown(value)} never appeared before, and there are at most max_states = {self.size} states: correct it, or "
+                "make the atlas anew with a larger max_states."
+            )
         return number
 
     def decode(self, number: int) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
@@ -50,8 +52,17 @@ def double_chain(length: int = 31, fail_prob: float = 0.1, variant: str = "paper
         successors, probabilities, initial=(length - 1) // 2, reward=reward, action_names=("left", "right")
     )
     mdp.structure = Structure(
-        law=lambda s, a: ("left", "right")[a],
+        law=_meant,
         outcomes=(-1, 1),
-        successor=lambda s, a, move: min(max(s + move, 0), length - 1),
+        successor=partial(_moved, length=length),
     )
     return mdp
+
+
+def _meant(s: int, a: int) -> str:
+    """The law of a move: the direction that was meant."""
+    return ("left", "right")[a]
+
+
+def _moved(s: int, a: int, move: int, *, length: int) -> int:
+    return min(max(s + move, 0), length - 1)

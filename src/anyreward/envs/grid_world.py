@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
@@ -91,5 +93,14 @@ def grid_world(
     mdp = TabularMDP.from_sparse(successors, probabilities, initial=at, reward=reward, action_names=names)
     mdp.grid, mdp.arrows = (rows, cols), "←→↑↓"
     if variant == "paper":
-        mdp.structure = Structure(law=lambda s, a: "slip", outcomes=TURNS, successor=lambda s, a, x: int(land[s, turned(a, x)]))
+        mdp.structure = Structure(law=_slips, outcomes=TURNS, successor=partial(_landed, land=land))
     return mdp
+
+
+def _slips(s: int, a: int) -> str:
+    """The law of a move: whether, and where to, it slips."""
+    return "slip"
+
+
+def _landed(s: int, a: int, turn: str, *, land: np.ndarray) -> int:
+    return int(land[s, turned(a, turn)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..data.tabular import TabularMDP, check_size
@@ -61,11 +63,20 @@ def inventory(capacity: int = 20, max_order: int = 10, mean_demand: float = 5.0,
     reward = (profit - profit.min()) / (profit.max() - profit.min()) if np.ptp(profit) else np.zeros_like(profit)
     mdp = TabularMDP(P, initial=capacity if start is None else start, reward=reward)
     mdp.structure = Structure(
-        law=lambda stock, order: "demand",
+        law=_demanded,
         outcomes=capacity + 1,  # the last one stands for all larger ones
-        successor=lambda stock, order, demand: max(0, min(capacity, stock + order) - demand),
+        successor=partial(_left, capacity=capacity),
     )
     return mdp
+
+
+def _demanded(stock: int, order: int) -> str:
+    """The law of a day: its demand."""
+    return "demand"
+
+
+def _left(stock: int, order: int, demand: int, *, capacity: int) -> int:
+    return max(0, min(capacity, stock + order) - demand)
 
 
 def inventory_profit(

@@ -50,14 +50,14 @@ AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "random policy": ("random", {}),
     "generative model": ("generative", {}),
     "RF-UCRL": ("rf-ucrl", {"clip": False, "replan": "every"}),
-    "BPI-UCRL": ("bpi-ucrl", {"rewards": "observed"}),
+    "BPI-UCRL": ("bpi-ucrl", {"rewards": "deterministic"}),
 }
 MORE_AGENTS: dict[str, tuple[str, dict[str, Any]]] = {
     CLIPPED: ("rf-ucrl", {"clip": True, "replan": "every"}),
-    BARE: ("bpi-ucrl", {"rewards": "observed"}),
+    BARE: ("bpi-ucrl", {"rewards": "deterministic"}),
     "RF-trajectory, tight": ("rf-trajectory", {"bounds": "tight"}),  # our certificate and its explorer
-    "BPI-UCRL, tight": ("bpi-ucrl", {"rewards": "observed", "bounds": "tight"}),
-    KNOWN: ("bpi-ucrl", {"rewards": "observed", "bounds": "tight"}),  # and K is known
+    "BPI-UCRL, tight": ("bpi-ucrl", {"rewards": "deterministic", "bounds": "tight"}),
+    KNOWN: ("bpi-ucrl", {"rewards": "deterministic", "bounds": "tight"}),  # and K is known
 }
 # The values of each parameter in the experiment on how tau depends on it; the others are those of BASE.
 SCALING: dict[str, tuple[float, ...]] = {

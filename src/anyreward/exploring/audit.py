@@ -69,7 +69,7 @@ class Audit:
     parts: list[str] = field(default_factory=list)  # which parts of the observation look independent, as lines of the report
     _ended: frozenset[int] = frozenset()
     _transitions: list[tuple[int, int, int, int]] = field(default_factory=list, repr=False)  # h, s, a, next
-    _model: TabularMDP | None = field(default=None, repr=False)
+    _model: TabularMDP | None = field(default=None, repr=False, compare=False)
     _start_known: str = field(default="", repr=False)  # what is assumed about the initial state, if anything
     _start_seen: str = field(default="", repr=False)  # the only initial state of the random episodes, if there is one
     _rate: float | None = field(default=None, repr=False, compare=False)  # random episodes a second

@@ -371,8 +371,8 @@ def identify(env: Any, reward: Reward, horizon: int, epsilon: float | None = Non
 
     Far fewer episodes than for every reward. `options` are those of `explore` and of `BPIUCRL`; the certificate is about this
     reward and this policy only. The reward `"own"` is that of the model or what the environment pays, which is then observed on
-    the way; say what you know of it (`reward_range`, `paid_once`, `stationary_rewards`; `rewards="observed"` if the same step,
-    state and action always pay the same).
+    the way; say what you know of it as to `Atlas.plan` (`reward_range`, `paid_once`, `stationary_rewards`;
+    `rewards="deterministic"` if the same step, state and action always pay the same).
     """
     if "algorithm" in options:
         raise ValueError("algorithm is not an option of identify, which is BPI-UCRL: use explore for another one.")

@@ -30,7 +30,7 @@ WORTH = 0.98  # the share of epsilon that has to be left at most for an assumpti
 class Suggestion:
     """An assumption that would make a certificate smaller, if it is known to be true. `str` says so in a sentence."""
 
-    arguments: dict[str, Any]  # of `explore`
+    arguments: dict[str, Any]  # of `explore`, or of the importer of a log
     known: str  # what has to be known
     instead: float  # the epsilon without it
     epsilon: float | None = None  # of the same counts, had it been assumed; None if they would say nothing, or do not tell
@@ -38,7 +38,7 @@ class Suggestion:
     @property
     def argument(self) -> str:
         """The arguments as they are written in a call."""
-        return ", ".join(f"{name}={value}" for name, value in self.arguments.items())
+        return ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
 
     def __str__(self) -> str:
         told = f"If you know that {self.known}, pass {self.argument}"
@@ -78,7 +78,11 @@ def suggestions(atlas: Atlas, stationary: float = 1.0) -> list[Suggestion]:
         arguments = {name: value for it in found for name, value in it.arguments.items()}
         together = Suggestion(arguments, "all of this is so", now)
         found += [it for it in [assessed(together, counts, certificate)] if it is not None]
-    return found
+    if "rows" not in atlas.source.get("log", ()):
+        return found
+    # The importer of a table takes a state as the table has it.
+    named = [{k: atlas.numbering.observation(v) if k == "initial_state" else v for k, v in it.arguments.items()} for it in found]
+    return [replace(it, arguments=arguments) for it, arguments in zip(found, named, strict=True)]
 
 
 def assessed(suggestion: Suggestion, counts: Counts, certificate: Certificate) -> Suggestion | None:

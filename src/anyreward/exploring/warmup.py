@@ -166,7 +166,7 @@ def _observed_rewards(file: Path) -> None:
     """BPI-UCRL with rewards that are told, with a reward on arrival, and with an epsilon to stop at."""
     mdp = double_chain(5)
     explore(mdp, H, 1.0, algorithm="bpi-ucrl", reward=mdp.reward, max_episodes=40, progress=False)
-    for rewards in ("observed", "random"):
+    for rewards in ("deterministic", "random"):
         explore(mdp, H, algorithm="bpi-ucrl", rewards=rewards, max_episodes=40, progress=False)
         explorer: Any = make_explorer("bpi-ucrl", mdp.setting(H), {"rewards": rewards})
         explorer.tell(*mdp.rollout(explorer.ask(), seed=0), np.zeros(H))

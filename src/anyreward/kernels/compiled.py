@@ -5,7 +5,8 @@ the arrays it is given: compiled without Numba's memory manager, it counts no re
 turn is worth a third of the time. What allocates says so.
 
 To compile takes seconds, so as little as possible is compiled. A kernel that is only called by other kernels gets no code for
-being called from Python, which for our large tuples of arrays would be most of it; and whether an argument is a constant, a short
+being called from Python, which for our large tuples of arrays would be most of it, and no machine code of its own (`parts`); no
+kernel gets code for being called from C; and whether an argument is a constant, a short
 or a long integer makes no difference between kernels, so that there is one compiled form of each and not several.
 
 Numba renews a cached function when its own file changes, but not when a function that it calls has changed in another file.
@@ -14,10 +15,10 @@ another version is never run, and all installations of one version can share a f
 of `_folders` and saved in the first one that can be written; if that is one for temporary files, or none, a warning says so. What
 is damaged is thrown away and compiled again.
 
-Three things here are not part of Numba's documented interface: some options, the class of a cache, and how a kernel finds the
-compiled form of another. So `pyproject.toml` caps Numba's version, and all three are looked for on import. A Numba without the
-options compiles without them, a Numba without the class compiles anew in every process, and a Numba that finds compiled forms in
-another way finds those for Python: all this takes longer and computes the same.
+Four things are not part of Numba's documented interface: some options, the class of a cache, how a kernel finds the compiled form
+of another, and what `parts` uses. So `pyproject.toml` caps Numba's version, and all four are looked for on import. A Numba
+without the options, or without what `parts` uses, compiles without them, a Numba without the class compiles anew in every
+process, and a Numba that finds compiled forms in another way finds those for Python: all this takes longer and computes the same.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ import numba
 from numba import types
 from numba.extending import overload, register_jitable
 
-from . import formulas
+from . import formulas, parts
 
 HERE = Path(__file__).parent
 SOURCES = [path for folder in (HERE, HERE.parent / "algorithms", HERE.parent / "certificates") for path in folder.glob("*.py")]
@@ -57,8 +58,10 @@ def _known(**options: Any) -> dict[str, Any]:
 
 LOOP: dict[str, Any] = _known(_nrt=False)
 INLINED: dict[str, Any] = _known(_nrt=False, forceinline=True)
+WHOLE: dict[str, Any] = _known(no_cfunc_wrapper=True)
 BARE: dict[str, Any] = _known(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-MADE_FROM = b"".join(path.read_bytes() for path in sorted(SOURCES)) + repr((INLINED, BARE, numba.__version__)).encode()
+PART: dict[str, Any] = BARE | parts.PIPELINE
+MADE_FROM = b"".join(path.read_bytes() for path in sorted(SOURCES)) + repr((INLINED, sorted(PART), numba.__version__)).encode()
 VERSION = hashlib.sha256(MADE_FROM).hexdigest()[:16]
 
 
@@ -110,7 +113,7 @@ def _warn_once(instead: str) -> None:
 
 
 @functools.cache
-def _shelf(path: str) -> Any:
+def _shelf(path: str, kind: str) -> Any:
     """The class of Numba's caches in a folder, or None if this version of Numba does not have what it is made from."""
     try:
         from numba.core import caching
@@ -128,7 +131,7 @@ def _shelf(path: str) -> Any:
             def get_source_stamp(self) -> str:
                 return VERSION
 
-        class Implementation(caching.CompileResultCacheImpl):
+        class Implementation(parts.PartsOnDisk if kind == "parts" and parts.PIPELINE else caching.CompileResultCacheImpl):
             _locator_classes = (Place,)
 
         class Shelf(caching.FunctionCache):
@@ -152,7 +155,7 @@ class KernelCache:
     @functools.cached_property
     def shelves(self) -> list[tuple[Folder, Any]]:
         """The folders that may have it, each with Numba's cache of the function in that folder."""
-        return [(folder, _shelf(os.path.join(folder.of_version, self.kind))(self.function)) for folder in _folders()]
+        return [(folder, _shelf(os.path.join(folder.of_version, self.kind), self.kind)(self.function)) for folder in _folders()]
 
     @property
     def cache_path(self) -> str:
@@ -245,7 +248,7 @@ def _kernel(cached: bool = True, **options: Any) -> Callable[[Any], Any]:
     """Compiles a function twice if need be: to be called from Python, and as a part of other kernels, which needs less."""
 
     def decorate(function: Any) -> Any:
-        dispatcher, part = (numba.njit(error_model="numpy", **options, **more)(function) for more in ({}, BARE))
+        dispatcher, part = (numba.njit(error_model="numpy", **options, **more)(function) for more in (WHOLE, PART))
         if cached:
             _keep_on_disk(dispatcher, "whole")
             _keep_on_disk(part, "parts")
@@ -283,7 +286,7 @@ threaded = _kernel(nogil=True)  # allocates, and lets other threads run meanwhil
 inner = _kernel(cached=False, **INLINED)  # part of others that are cached, and with formulas that may be anybody's
 
 for formula in formulas.SHARED:
-    register_jitable(error_model="numpy", **INLINED, **BARE)(formula)
+    register_jitable(error_model="numpy", **INLINED, **PART)(formula)
 
 
 def method(name: str, default: Any = None) -> Any:
@@ -292,7 +295,7 @@ def method(name: str, default: Any = None) -> Any:
     def call(constants: Any, *arguments: Any) -> Any:
         return getattr(constants, name)(*arguments)
 
-    @overload(call, strict=False, jit_options={"error_model": "numpy", **INLINED, **BARE})
+    @overload(call, strict=False, jit_options={"error_model": "numpy", **INLINED, **PART})
     def choose(constants: Any, *arguments: Any) -> Any:
         return getattr(constants.instance_class, name, default) if isinstance(constants, types.BaseNamedTuple) else None
 

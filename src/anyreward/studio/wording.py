@@ -29,7 +29,7 @@ INSTEAD = (  # a pattern and what the page says in its place, in this order; a t
     (r"^stationary_rewards is True, but (.*): leave it out", rf"{STEPS} is ticked, but \1: untick it"),
     (r"if you know that they do not depend on the step, pass stationary_rewards=True", f"tick {STEPS} if you know it"),
     (r"^paid_once is True, but (.*)leave it out", rf"{ONCE} is ticked, but \1untick it"),
-    (r"with terminal='end' all terminations are one state: explore with terminal='outcome'",
+    (r"with terminal='end' all terminations are one state: explore with terminal='outcome'(; of a log, [^.]*)?",
      "in this atlas all ends of episodes are one state: explore again without saying how episodes end"),
     (r"which does not suit terminal='state', where (.*): explore with terminal='outcome'",
      r"which does not suit an atlas in which \1: explore again without saying how episodes end"),
