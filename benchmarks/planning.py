@@ -2,7 +2,8 @@
 
     python benchmarks/planning.py               # CPU time of one plan, the best of five, and how many times faster ours is
 
-The others compute V and a policy, ours Q as well.
+All of them compute V and a policy. Ours computes Q only when it is asked for. On the largest grid many rows are alike, which a
+plan finds out once for each model (`TabularMDP.kinds`); the best of five does not contain that: it takes about 25 ms there.
 """
 
 from __future__ import annotations

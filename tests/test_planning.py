@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import anyreward as ar
+from anyreward import kernels
 from anyreward.planning import as_reward
 
 from .helpers.problems import by_step, random_mdp, seeds
@@ -139,3 +140,55 @@ def test_an_empirical_model_is_not_planned_beyond_its_steps():
 def test_policies_that_are_refused(policy, names):
     with pytest.raises(ValueError, match=names):
         ar.evaluate_policy(random_mdp(3, 2, seed=0), policy, np.ones(3), 4)
+
+
+# --- Models in which many rows are alike ---
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, None, 1), (1, None, 4), (8, None, 4), (8, 1, 4)])
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+def test_rows_that_are_alike_change_nothing(monkeypatch, shape, gamma):
+    """Bit for bit: the same sums, whether rows are fetched one by one or known by their kind."""
+    mdp, H = ar.envs.grid_world(rows=90, cols=190, success_prob=0.7, start=(10, 10), goal=(16, 16)), 8
+    T, S, A = (n or mdp.n_states for n in shape)
+    reward = np.broadcast_to(np.random.default_rng(T + S + A).normal(size=(T, S, A)), (H, mdp.n_states, 4))
+    assert 1 < len(mdp.kinds.kind) < mdp.n_states * 4 / 16
+    alike = ar.backward_induction(mdp, reward, H, gamma)
+    monkeypatch.setattr("anyreward.planning.Values._kinds", lambda self, Q: None)
+    rows = ar.backward_induction(mdp, reward, H, gamma)
+    np.testing.assert_array_equal(alike.V, rows.V)
+    np.testing.assert_array_equal(alike.policy, rows.policy)
+    np.testing.assert_array_equal(alike.Q.max(axis=2), rows.V[:-1])
+
+
+@given(st.integers(1, 6), st.integers(1, 200), st.integers(1, 3), seeds)
+def test_kinds_are_the_rows(many, S, A, seed):
+    """Every row can be read off its kind; too many kinds or too short runs, and there are none."""
+    rng = np.random.default_rng(seed)
+    some = [(rng.integers(0, 3, 3), rng.dirichlet(np.ones(3)).round(1)) for _ in range(many)]
+    which = np.repeat(rng.integers(0, many, -(-S // 16)), 16)[:S]
+    target = np.array([[np.minimum(s + some[k][0], S - 1) for _ in range(A)] for s, k in enumerate(which)]).reshape(-1)
+    p = np.array([[some[k][1] for _ in range(A)] for k in which]).reshape(-1)
+    first = np.arange(S * A + 1) * 3
+    for most in (1, 50):
+        kinds = kernels.planning.kinds_in(first, target.astype(np.int32), p, A, most)
+        assert len(kinds.first) - 1 <= most
+        if not len(kinds.kind):
+            continue
+        for a in range(A):
+            runs = slice(*kinds.runs[a : a + 2])
+            ends = np.append(kinds.begin[runs][1:], S)
+            assert kinds.begin[runs][0] == 0
+            of = np.repeat(kinds.kind[runs], ends - kinds.begin[runs])
+            for s in range(S):
+                row, edges = slice(3 * (s * A + a), 3 * (s * A + a + 1)), slice(*kinds.first[of[s] : of[s] + 2])
+                some_weight = p[row] != 0
+                np.testing.assert_array_equal(s + kinds.shift[edges], target[row][some_weight])
+                np.testing.assert_array_equal(kinds.p[edges], p[row][some_weight])
+
+
+def test_where_rows_differ_there_are_no_kinds():
+    """Nor in a small model, in which few rows are alike."""
+    assert not len(ar.envs.double_chain().kinds.kind)
+    P = np.random.default_rng(0).dirichlet(np.ones(70), size=(70, 4))
+    assert not len(ar.TabularMDP(P).kinds.kind)

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .kernels.planning import Choice, Found, Pay, Places, Rows, Task
+    from .kernels.planning import Choice, Found, Kinds, Pay, Places, Rows, Task
 
 MANY = 2**16  # rows from which on a step is worth a second thread
+FEW_STEPS = 8  # in which it does not pay to find out which rows are alike
 BLOCK = 2**24  # sums over transitions after which it is time to ask whether a pass is still wanted: some 20 ms
 
 
@@ -137,6 +138,10 @@ class Values:
         model, task, last = self._model, self._task, len(self._task.low) - 1
         made, most = prepared(model, model.places, last + 1, self._policy, V, Q), int(np.diff(model.places.begin).max())
         alone = most * model.n_actions < MANY or kernels.processors() == 1
+        kinds = self._kinds(Q)
+        if kinds is not None:
+            self._pass_alike(kinds, made.found)
+            return made
         if alone and not made.mixed.size:
             best = np.empty(model.n_actions)
             compiled = partial(kernels.planning.induct, model.places, model.rows, task, made.given, made.found, best)
@@ -146,6 +151,32 @@ class Values:
             for h, _ in blocks(last, 0, 1):
                 self._step(h, made, pool)
         return made
+
+    def _kinds(self, Q: int) -> Kinds | None:
+        """The kinds of rows, if the best of all actions is all that is asked for, and if there are few kinds and many rows."""
+        task, model = self._task, self._model
+        if Q or self._policy is not None or len(task.low) < FEW_STEPS or not isinstance(model, TabularMDP):
+            return None
+        if model.n_states * model.n_actions < MANY or task.prefers_seen or len(task.pay.visited):
+            return None
+        if not (np.isneginf(task.low).all() and np.isposinf(task.high).all()):
+            return None
+        return model.kinds if len(model.kinds.kind) else None
+
+    def _pass_alike(self, kinds: Kinds, found: Found) -> None:
+        """`_pass`, for rows of few kinds, by as many threads as there are processors."""
+        pay, V, workers = self._task.pay.everywhere, found.V, kernels.processors()
+        ends = np.linspace(0, self._model.n_states, workers + 1).astype(int).tolist()
+        with ThreadPoolExecutor(workers) as pool:
+            for h, _ in blocks(len(self._task.low) - 1, 0, 1):
+
+                def work(i: int, h: int = h) -> None:
+                    kernels.planning.inside_alike(
+                        kinds, pay[min(h, len(pay) - 1)], self._task.discount, V[(h + 1) % len(V)], V[h % len(V)],
+                        found.chosen[h % len(found.chosen)], ends[i], ends[i + 1],
+                    )  # fmt: skip
+
+                list(map(work, range(workers)) if workers == 1 else pool.map(work, range(workers)))
 
     def _step(self, h: int, made: Pass, pool: ThreadPoolExecutor | None) -> None:
         """One step, by as many threads as there are processors if there is a pool of them."""

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import anyreward as ar
+from anyreward import kernels
 from anyreward.certificates.bounds import PaperBound, TightBound, relevant_laws
 from anyreward.testing import random_episodes
 
@@ -255,6 +256,36 @@ def test_radii_of_rows_that_grow_are_those_of_the_same_counts_afresh(variant, pa
             used = counts.n_nodes * setting.n_actions
             np.testing.assert_array_equal(mine[:used], new[:used])
         assert bound(counts, 0.1) == bound(afresh, 0.1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(VARIANTS), st.integers(1, 3000), seeds, deltas, st.sampled_from([None, 3]), st.booleans())
+def test_a_look_with_few_radii_is_one_with_all_of_them(variant, episodes, seed, delta, K, transfer):
+    """Bit for bit, and both of them leave radii behind that are those of the same counts afresh."""
+    setting, bound = replace(SETTING, **variant), TightBound(max_successors=K, transfer=transfer)
+    counts = times(some_counts(setting, 1 + episodes % 50, seed), 1 + episodes // 50)
+    afresh = ar.Counts.from_state(setting, counts.state(), transfer=counts.transfer)
+    details = bound.details(afresh, delta)
+    assert bound(counts, delta) == details.value
+    found = bound.row_radii(counts, delta, False, kernels.radii.LEAST)
+    rows = counts.n_nodes * setting.n_actions
+    assert (found.tv[:rows] <= details.tv[:rows]).all()
+    marked = found.exact[:rows] > 0
+    np.testing.assert_array_equal(found.tv[:rows][marked], details.tv[:rows][marked])
+    np.testing.assert_array_equal(bound.radii(counts, delta)[1][:rows], details.tv[:rows])
+
+
+def test_a_look_computes_few_radii():
+    """Where multipliers are better than total variation radii alone, few of these are computed; otherwise all of them."""
+    # With two steps, the last one does not matter: a third of its rows, and more, are not asked for.
+    long = ar.explore(ar.envs.double_chain(), 20, max_episodes=20_000, progress=False).counts
+    for counts, least, most in ((long, 0.0, 0.1), (times(some_counts(replace(SETTING, horizon=2)), 300), 0.3, 1.0)):
+        bound = TightBound(transfer=False)
+        bound(counts, 0.1)
+        visits = counts.table.n[: counts.n_nodes * counts.setting.n_actions]
+        exact = bound.row_radii(counts, 0.1, False, kernels.radii.LEAST).exact[: len(visits)].copy()
+        assert least <= exact[visits > 0].mean() <= most
+        assert bound.details(counts, 0.1).multipliers.any() == (counts is long)
 
 
 def highest(bound, counts, delta):

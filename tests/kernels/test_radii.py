@@ -143,6 +143,22 @@ def test_tv_radii_against_all_events(N, c, unseen):
 
 
 @pytest.mark.slow
+@settings(max_examples=100)
+@given(counts_of_a_row, radii, st.booleans())
+@example([1, 10**12], 1e-11, False)
+@example([HUGE], 1e-11, True)
+@example([3, 1], 10.0, False)
+def test_the_lower_bound_of_a_tv_radius_is_one_and_a_good_part_of_it(N, c, unseen):
+    """At least 0.6 of it; less only where hardly anything is left to be said, or for rows with many successors."""
+    seen, sums = np.array(N, float), np.zeros(1 << kernels.radii.ENUMERATED)
+    exact = kernels.radii.tv_radius(seen, 0, len(N), float(sum(N)), c, unseen, sums)
+    least = kernels.radii.tv_least(seen, 0, len(N), float(sum(N)), c, unseen)
+    assert 0.0 <= least <= exact
+    if len(N) <= 3 and c < 0.3 and min(N) > c * sum(N):
+        assert least >= 0.6 * exact
+
+
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.floats(0, 12).map(lambda x: int(10**x)), min_size=1, max_size=3), st.floats(2, 40), st.booleans())
 @example([HUGE], 10.3, True)

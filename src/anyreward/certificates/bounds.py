@@ -196,15 +196,28 @@ class TightBound:
         if alone and not setting.stationary and setting.structure is None and self.is_above(counts, delta, most, setting.horizon):
             self.check(counts)
             return rounded_up(most + error_of_first_reward(counts), counts)
+        plain = type(self) is TightBound and setting.structure is None  # others may have radii of their own
+        if plain and self.exact_tv and self.trajectory and relevant_laws(setting):
+            self.check(counts)
+            found = self.row_radii(counts, delta, False, kernels.radii.LEAST)
+            return self._searched(counts, delta, found.radii, found.tv, found.exact).value
         return self.details(counts, delta).value
 
     def details(self, counts: Counts, delta: float) -> TightBoundDetails:
         """The error bound together with the radii and multipliers that it was computed from."""
+        return self._searched(counts, delta, *self.radii(counts, delta))
+
+    def _searched(
+        self, counts: Counts, delta: float, radii: np.ndarray, tv: np.ndarray, exact: np.ndarray | None = None
+    ) -> TightBoundDetails:
+        """The error bound for given radii. Where tv is not `exact`, it is a lower bound, which is replaced if need be."""
         setting = counts.setting
-        radii, tv = self.radii(counts, delta)
         on_radii = self.radii_delta(setting, delta)
         joint = log(max(1, relevant_laws(setting)) / on_radii), -log(delta - on_radii) if on_radii < delta else 0.0
-        return TightBoundDetails(*trajectory_error(counts, radii, tv, SEARCH if self.trajectory else (0, 0), joint))
+        search = SEARCH if self.trajectory else (0, 0)
+        return TightBoundDetails(
+            *trajectory_error(counts, radii, tv, search, joint, exact, self.kind, self.most_successors(setting))
+        )
 
     def is_above(self, counts: Counts, delta: float, goal: float, depth: int | None = None) -> bool:
         """Whether the bound is certain to be above `goal`, whatever its multipliers, from a look at the visits alone.
@@ -290,24 +303,32 @@ class TightBound:
         With a structure, the radii of each draw of every row.
         """
         setting, table = counts.setting, counts.table
-        S, A = setting.n_outcomes, setting.n_actions
+        A = setting.n_actions
         self.check(counts)
         if setting.structure is not None:
             log_laws = log(max(1, relevant_laws(setting, last_step)) / probability(delta, "delta"))
             return pair_radii(counts, law_radii(counts, log_laws, self.exact_tv), log_laws)
-        laws = relevant_laws(setting, last_step)
-        if not laws:
+        if not relevant_laws(setting, last_step):
             return np.zeros(len(table.n)), np.zeros(len(table.n))
-        level, transfer = log(laws / self.radii_delta(setting, delta)), self.transfer and counts.transfer
-        K = self.most_successors(setting)
+        found = self.row_radii(counts, delta, last_step, kernels.radii.EXACT if self.exact_tv else kernels.radii.PINSKER)
+        radii, tv, used = np.zeros(len(table.n)), np.zeros(len(table.n)), counts.n_nodes * A
+        radii[:used], tv[:used] = found.radii[:used], found.tv[:used]
+        return radii, tv
+
+    def row_radii(self, counts: Counts, delta: float, last_step: bool, which_tv: int) -> LastRadii:
+        """The radii of every row, which `counts` remember: rows without new observations keep theirs. Entries behind the last
+        row mean nothing. `which_tv` is one of those in `kernels.radii`.
+        """
+        setting, table = counts.setting, counts.table
+        level = log(relevant_laws(setting, last_step) / self.radii_delta(setting, delta))
+        K, transfer = self.most_successors(setting), self.transfer and counts.transfer
+        scored = counts.scores() if transfer else np.zeros(0)
         last = counts.remembered(("radii", self.kind, K, level, transfer, self.exact_tv), LastRadii.of(len(table.n)))
         kernels.radii.all_radii(
-            table, A, S, self.kind, K, level, counts.scores() if transfer else np.zeros(0), self.exact_tv,
+            table, setting.n_actions, setting.n_outcomes, self.kind, K, level, scored, which_tv,
             np.zeros(1 << kernels.radii.ENUMERATED), np.full(kernels.radii.FEW, np.nan), *last,
         )  # fmt: skip
-        radii, tv, used = np.zeros(len(table.n)), np.zeros(len(table.n)), counts.n_nodes * A
-        radii[:used], tv[:used] = last.radii[:used], last.tv[:used]
-        return radii, tv
+        return last
 
 
 def trajectory_error(
@@ -316,6 +337,9 @@ def trajectory_error(
     tv: np.ndarray,
     search: tuple[int, int] = SEARCH,
     joint: tuple[float, float] = (0.0, 0.0),
+    exact: np.ndarray | None = None,
+    kind: int = kernels.radii.SUPPORT,
+    K: int = 0,
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
     """The fields of `TightBoundDetails` for given radii of the rows of `Counts.model_table`, on the event on which these hold.
 
@@ -327,6 +351,11 @@ def trajectory_error(
         See `SEARCH`.
     joint : (float, float)
         log(M / delta) of the radii, and log(1 / delta_1) of the joint bound; 0 without one.
+    exact : ndarray of uint8, optional
+        Which entries of `tv` are what they have to be; others are lower bounds, which are replaced where the result depends on
+        them. Without it all are.
+    kind, K : int
+        The kind of the thresholds, and the largest number of successors: for entries of `tv` that are lower bounds.
     """
     setting = counts.setting
     w, w_start = weights(setting)
@@ -342,6 +371,15 @@ def trajectory_error(
         setting.planes,
         *search,
         *joint,
+        kernels.trajectory.Unsettled(
+            np.zeros(0, np.uint8) if exact is None else exact,
+            setting.n_outcomes,
+            kind,
+            K,
+            np.zeros(1 << kernels.radii.ENUMERATED),
+            np.zeros(setting.horizon),
+            np.full(setting.horizon, np.inf),
+        ),
     )
     return rounded_up(float(value) + error_of_first_reward(counts), counts), radii, tv, multipliers, u
 
@@ -352,11 +390,12 @@ class LastRadii(NamedTuple):
     radii: np.ndarray
     tv: np.ndarray
     done: np.ndarray  # the visits of each row for which it has its final radii; 0 if it has none
+    exact: np.ndarray  # whether its total variation radius is what it has to be; otherwise there is a lower bound
 
     @classmethod
     def of(cls, rows: int) -> LastRadii:
         """Of no rows yet."""
-        return cls(np.zeros(rows), np.zeros(rows), np.zeros(rows, np.int64))
+        return cls(np.zeros(rows), np.zeros(rows), np.zeros(rows, np.int64), np.zeros(rows, np.uint8))
 
 
 @dataclass(frozen=True)

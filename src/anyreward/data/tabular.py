@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from ..kernels.planning import Choice, Pay, Places, Rows
+    from ..kernels.planning import Choice, Kinds, Pay, Places, Rows
     from ..kernels.simulate import Model
     from ..rewards.forms import ArrivalReward
     from ..structure import Structure
@@ -300,6 +300,13 @@ class TabularMDP:
         K = self._probabilities.shape[-1]
         first = np.arange(0, self._probabilities.size + 1, K)
         return kernels.planning.Rows(first, self._successors.reshape(-1), self._probabilities.reshape(-1), np.zeros(0, bool))
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The kinds of rows, for planning; none if few rows are alike, or if they depend on the step."""
+        first, target, p, _ = self.rows
+        most = min(4096, (len(first) - 1) // 16) if self.n_steps is None else 0
+        return kernels.planning.kinds_in(first, target, p, self.n_actions, most)
 
     def pay(self, reward: ArrivalReward, horizon: int, worst: bool = False) -> Pay:
         """The expectation of a reward on arrival, for planning. Every pair has transitions, so `worst` changes nothing."""

@@ -81,6 +81,7 @@ class Run:
         self.history: list[tuple[int, float]] = []  # (episodes, certified epsilon) at every look
         self.lost = 0  # episodes that failed, and are not counted
         self.looking = 0.0  # seconds that the last look took
+        self.far: tuple[tuple[int, float], bool] | None = None  # the last answer of `is_far_from`, and to what
         self.due = 0  # after how many episodes the bound may have come down to the target
         if checkpoint is not None:
             atlas = checkpoint.resume(explorer, environment)
@@ -157,13 +158,20 @@ class Run:
         begin, t, bound = time.monotonic(), self.t, self.bound()
         self.looking = time.monotonic() - begin
         if goal > 0 and self.waits:
-            steady = self.explorer.is_steady and not self.explorer.is_far_from(goal)
+            steady = self.explorer.is_steady and not self.is_far_from(goal)
             most = min(t * sqrt(bound / goal) / self.explorer.growth, max(RARELY * t, t + self.apart(LOOK)))
             self.wait_until(max(t, int(most)) if steady else t)
         log.debug("epsilon %s after %d episodes", Up(2 * bound), t)
         if not self.history or self.history[-1][0] < t:
             self.history.append((t, 2 * bound))
         return bound
+
+    def is_far_from(self, goal: float) -> bool:
+        """`Explorer.is_far_from`, asked once for the same episodes."""
+        asked = self.t, goal
+        if self.far is None or self.far[0] != asked:
+            self.far = asked, self.explorer.is_far_from(goal)
+        return self.far[1]
 
     def answer_to_interrupt(self) -> str:
         """What the first Ctrl-C is answered."""
@@ -193,7 +201,7 @@ class Run:
             return True
         if goal <= 0 or t < self.due:
             return False
-        far = self.explorer.is_far_from(goal)
+        far = self.is_far_from(goal)
         if far and self.explorer.is_steady:
             self.wait_until(t + self.apart(CHECK))
         return not far

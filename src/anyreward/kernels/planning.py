@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiled import inlined, loop, threaded
+from .compiled import allocates, inlined, loop, threaded
+from .greedy import mix
 from .table import is_illegal, is_unsure
 
 
@@ -378,6 +379,110 @@ def inside(places, rows, task, choice, h, mean, found, values, begin, end):
         if keeps:
             for a in range(A):
                 Q[h % len(Q), s, a] = values[a]
+
+
+class Kinds(NamedTuple):
+    """The transitions of a model in which many states in a row have rows that are alike: they go equally far equally often.
+
+    Run j of action a, for runs[a] <= j < runs[a+1], are the states begin[j], ..., begin[j+1] - 1, or up to the last, with rows of
+    kind kind[j]. Kind k has the edges first[k], ..., first[k+1] - 1. On a grid there are some dozens of kinds, and a run for each
+    of its lines or so, so that nothing but values has to be fetched from far.
+    """
+
+    runs: np.ndarray  # (A + 1,) int64; all 0 if there are too many of them
+    begin: np.ndarray  # (R,) int64
+    kind: np.ndarray  # (R,) int64
+    first: np.ndarray  # (K + 1,) int64
+    shift: np.ndarray  # int64: the successor of each edge minus the state
+    p: np.ndarray  # its probability, not 0
+
+
+@allocates
+def kinds_in(first, target, p, A, most):
+    """The `Kinds` of rows, without edges of probability 0, if there are at most that many, and runs of 16 states on average."""
+    rows, slots = len(first) - 1, 1
+    S = rows // A
+    runs, last, of_run = np.zeros(A + 1, np.int64), np.zeros((A, S // 16 + 1), np.int64), np.zeros((A, S // 16 + 1), np.int64)
+    while slots < 4 * most:
+        slots *= 2
+    slot = np.zeros(slots, np.int64)  # a kind + 1, or 0
+    start, shift, weight = np.zeros(most + 1, np.int64), np.zeros(64 * most, np.int64), np.zeros(64 * most)
+    found = 0
+    for row in range(rows):
+        begin, s = start[found], row // A
+        end, word = begin, np.uint64(0)
+        for e in range(first[row], first[row + 1]):
+            if p[e] != 0.0:
+                if found == most or end == len(shift):
+                    begin = -1
+                    break
+                shift[end], weight[end] = target[e] - s, p[e]
+                word = mix(word ^ np.uint64(shift[end]) ^ np.uint64(p[e] * 2.0**53))
+                end += 1
+        at = np.int64(word & np.uint64(slots - 1))
+        while begin >= 0 and slot[at] > 0:
+            k = slot[at] - 1
+            same = start[k + 1] - start[k] == end - begin
+            for i in range(end - begin):
+                same = same and shift[start[k] + i] == shift[begin + i] and weight[start[k] + i] == weight[begin + i]
+            if same:
+                break
+            at = (at + 1) % slots
+        a, k = row % A, np.int64(-1)
+        if begin >= 0:
+            if slot[at] == 0:
+                found += 1
+                slot[at], start[found] = found, end
+            k = slot[at] - 1
+            j = runs[a + 1]
+            if j == 0 or of_run[a, j - 1] != k:
+                if j == of_run.shape[1]:
+                    k = -1
+                else:
+                    last[a, j], of_run[a, j], runs[a + 1] = row // A, k, j + 1
+        if k < 0:
+            runs[:] = 0
+            return Kinds(runs, runs[:0], runs[:0], runs[:1], runs[:0], weight[:0])
+    for a in range(A):
+        runs[a + 1] += runs[a]
+    begins, kind = np.zeros(runs[A], np.int64), np.zeros(runs[A], np.int64)
+    for a in range(A):
+        for j in range(runs[a], runs[a + 1]):
+            begins[j], kind[j] = last[a, j - runs[a]], of_run[a, j - runs[a]]
+    return Kinds(runs, begins, kind, start[: found + 1].copy(), shift[: start[found]].copy(), weight[: start[found]].copy())
+
+
+@threaded
+def inside_alike(kinds, pay, discount, V_next, V, chosen, begin, end):
+    """`inside_plainly` for some states, by runs: the same sums in the same order, of many states at a time."""
+    runs, run_begin, kind, first, shift, p = kinds
+    A, S, size = len(runs) - 1, len(V), 1024
+    at, total, top, best = runs[:A].copy(), np.empty(size), np.empty(size), np.empty(size, np.int32)
+    for block in range(begin, end, size):
+        m = min(end - block, size)
+        for a in range(A):
+            s = block
+            while s < block + m:
+                j = at[a]
+                after = run_begin[j + 1] if j + 1 < runs[a + 1] else S
+                if after <= s:
+                    at[a] += 1
+                    continue
+                stop, k = min(after, block + m), kind[j]
+                here = total[s - block : stop - block]
+                here[:] = 0.0
+                for e in range(first[k], first[k + 1]):
+                    weight, ahead = p[e], V_next[s + shift[e] : stop + shift[e]]
+                    for i in range(len(here)):
+                        here[i] += weight * ahead[i]
+                s = stop
+            for i in range(m):
+                x = block + i if pay.shape[0] > 1 else 0
+                q = pay[x, a if pay.shape[1] > 1 else 0] + discount * total[i]
+                if a == 0 or q > top[i]:
+                    top[i], best[i] = q, a
+        for i in range(m):
+            V[block + i], chosen[block + i] = top[i], best[i]
 
 
 @threaded

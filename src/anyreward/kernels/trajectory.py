@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiled import allocates, inlined, loop
+from .radii import settle_tv
 from .rf import steps_that_matter, total_ahead
 from .table import NODES, expected_error, is_illegal, is_known, row_of
 
@@ -329,14 +330,41 @@ def is_above(goal, depth, table, A, S, w, w_start, discounts, arrival, planes, l
     return nothing_below(goal, depth, table, A, c, tau, w, w_start, discounts, arrival, kappa, V, best)
 
 
+class Unsettled(NamedTuple):
+    """What it takes to compute total variation radii of which there are only lower bounds (`radii.settle_tv`)."""
+
+    exact: np.ndarray  # (N * A,) uint8: which rows have their radius; empty if all have
+    S: int
+    kind: int
+    K: int
+    sums: np.ndarray  # scratch space for `radii.tv_radius`
+    settled: np.ndarray  # (H,): the largest kappa_h so far; 0 at first
+    most: np.ndarray  # (H,): inf
+
+
 @allocates
-def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine, level, log_joint):
+def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fine, level, log_joint, unsettled):
     """The smallest Phi that was found, with its multipliers (H,) and its u.
 
     The multipliers are all 0 if total variation radii alone were best, u is 0 if the joint bound is not used. Candidates are the
     recursion with total variation radii, `coarse` scales of multipliers, `fine` steps from the best of them, and as many for the
     joint bound. `log_joint` is log(1/delta_1); it is 0 if there is no joint bound.
+
+    Lower bounds in tau (`unsettled`) are replaced by the radii where these matter. All of them do if the recursion with lower
+    bounds is not above some other candidate; mostly it is.
     """
+    options = coarse, fine, level, log_joint, unsettled
+    below = len(unsettled.exact) > 0
+    phi, lam, u = candidates(table, A, c, tau, w, w_start, discounts, arrival, planes, below, *options)
+    if below and lam[len(w) - 1] == 0.0:
+        settle_tv(table, A, c, tau, unsettled.most, w, unsettled)
+        return candidates(table, A, c, tau, w, w_start, discounts, arrival, planes, False, *options)
+    return phi, lam, u
+
+
+@allocates
+def candidates(table, A, c, tau, w, w_start, discounts, arrival, planes, below, coarse, fine, level, log_joint, unsettled):
+    """`search`. If `below`, it returns without multipliers if they seem to be no better than the recursion with lower bounds."""
     H, N = len(w), table.used[NODES]
     estimates_start = w_start > 0.0
     V, mass, best = np.zeros((planes, N)), np.zeros((planes, N)), np.zeros((planes, N), np.uint32)
@@ -349,7 +377,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
     times = H - 1 + behind
     if times == 0 or coarse == 0:
         return smallest, lam, best_u
-    if c.ndim == 1 and smallest > 0.0:  # while nothing is known of most rows, no multipliers are better than none
+    if c.ndim == 1 and smallest > 0.0 and not below:  # while nothing is known of most rows, no multipliers are better than none
         least = np.empty(N * A)
         for row in range(N * A):
             least[row] = c[row]
@@ -358,23 +386,23 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
                 least[row] = max(0.0, c[row] - max(0.0, level - gain) / table.n[row] - 1e-12)
         if nothing_below(smallest, steps_that_matter(w), table, A, least, tau, w, w_start, discounts, arrival, kappa, V, best):
             return smallest, lam, best_u
-    risen, last = 0, inf
     for i in range(coarse):  # lambda_j is proportional to the root of the number of earlier draws, at one scale after the other
         for j in range(H):
             trial[j] = 2.0 * 0.5**i * sqrt((j + behind) / times)
         kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
         backward(table, c, tau, kappa, w, A, apart, V, best)
-        phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w, apart, V)
-        if phi < smallest:
-            smallest = phi
+        value = start_value(table, A, c, tau, kappa_start, w_start, w, apart, V)
+        if constant + value < smallest and settle_tv(table, A, c, tau, kappa, w, unsettled):
+            backward(table, c, tau, kappa, w, A, apart, V, best)
+            value = start_value(table, A, c, tau, kappa_start, w_start, w, apart, V)
+        if constant + value < smallest:
+            smallest = constant + value
             copy(trial, lam)
-        risen = risen + 1 if phi > last else 0
-        last = phi
-        if risen == 3:  # Phi is nearly convex: smaller scales are worse
+        if value >= smallest:  # it grows with kappa: smaller scales are worse
             break
     start, before, u, usual = lam.copy(), smallest, 0.0, lam[H - 1] > 0.0
     if not usual:
-        if log_joint == 0.0:
+        if below or log_joint == 0.0:
             return smallest, lam, best_u
         # Apart, rows say nothing yet: the joint bound has to find a scale of its own, with u near the mean of kappa / n.
         visits, rows, lowest = 0.0, 0.0, inf
@@ -400,6 +428,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
             break
         copy(start, trial)
         kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
+        settle_tv(table, A, c, tau, kappa, w, unsettled)
         backward(table, c, tau, kappa, w, A, apart, V, best)
         joint, factor, fell = apart, 2.0, False
         if together:
@@ -425,6 +454,7 @@ def search(table, A, c, tau, w, w_start, discounts, arrival, planes, coarse, fin
                 u = u * factor if fell else u / factor
                 joint = Joint(u, level, most)
             kappa_start, constant = set_kappa(trial, discounts, arrival, kappa)
+            settle_tv(table, A, c, tau, kappa, w, unsettled)
             backward(table, c, tau, kappa, w, A, joint, V, best)
             phi = constant + start_value(table, A, c, tau, kappa_start, w_start, w, joint, V) + joint.u * log_joint
             if phi < smallest:
