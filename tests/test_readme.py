@@ -51,7 +51,7 @@ def printed():
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_a_stored_result_says_how_when_and_where_it_was_measured(name):
     command, place = EVIDENCE[name].splitlines()[:2]
-    script = re.fullmatch(r"# (?:python (benchmarks/\w+\.py)|anyreward \w+)(?: [\w.,:=@/-]+)*", command)
+    script = re.fullmatch(r"""# (?:python (benchmarks/\w+\.py)|anyreward \w+)(?: [\w.,:=@/'"-]+)*""", command)
     assert script
     assert script[1] is None or (ROOT / script[1]).exists()
     assert re.match(r"# \d{4}-\d{2}-\d{2}, .*cores", place)
