@@ -114,15 +114,11 @@ def upper_side(low, high, c, tangents, theta, f):
         theta[0] = f[0] = low
         theta[1] = f[1] = high
         return 2
-    most = min(1.0, farthest(high, c) + SLACK)
-    shift = sqrt(0.5 * c) * MARGIN + SLACK
-    if high + shift <= most:  # never the larger bound, except for rounding
-        most = high + shift
+    most, shift = min(1.0, farthest(high, c) + SLACK), sqrt(0.5 * c) * MARGIN + SLACK
     theta[0], theta[1] = low, high
-    if shift < 1e-6:  # too close for tangents: f <= theta + sqrt(c/2)
-        f[0], f[1] = min(most, low + shift), most
-        if high + shift <= 1.0:
-            return 2
+    if shift < 1e-6 and high + shift <= 1.0:  # too close for tangents: f <= theta + sqrt(c/2)
+        f[0], f[1] = low + shift, high + shift
+        return 2
     f[0] = f[1] = most  # f does not exceed its largest value
     if not low < high:
         return 2
@@ -157,9 +153,9 @@ def upper_side(low, high, c, tangents, theta, f):
 
 
 @inlined
-def normal_tail(z):
-    """P(N(0, 1) > z)."""
-    return 0.5 * erfc(z * sqrt(0.5))
+def log_tail(z):
+    """log P(N(0, 1) > z)."""
+    return log(0.5 * erfc(z * sqrt(0.5))) if z > 0.0 else log1p(-0.5 * erfc(-z * sqrt(0.5)))
 
 
 @loop
@@ -169,7 +165,7 @@ def extents(z, shift, bracket, limit):
     for k in range(len(bracket)):
         if abs(z) + shift[k] < sqrt(2.0 * min(bracket[k], limit)) * (1.0 - 1e-12):
             s = min(s, shift[k])
-    above, below = sqrt(max(0.0, -2.0 * log(normal_tail(z)))), sqrt(max(0.0, -2.0 * log(normal_tail(-z))))
+    above, below = sqrt(-2.0 * log_tail(z)), sqrt(-2.0 * log_tail(-z))
     return max(0.0, min(below, s - z)) * MARGIN, max(0.0, min(above, s + z)) * MARGIN
 
 
