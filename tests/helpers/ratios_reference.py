@@ -64,7 +64,10 @@ def signed_root(y: int, m: int, q: float) -> float:
 
 
 def phi_by_ratios(slow: Reference, corners: Mapping[Law, Corners], g: Mapping[Law, float]) -> float:
-    """The functional. Rows with corners are calibrated; others pay their total variation g, or all that is left."""
+    """The functional. Rows with corners are calibrated; others pay their total variation g, or all that is left.
+
+    Rows that are never reached may have neither.
+    """
     L, setting, H = GRID, slow.setting, slow.setting.horizon
     one, lost = int(np.argmin(np.abs(L - 1.0))), np.maximum(0.0, 1.0 - L)
 
@@ -73,8 +76,9 @@ def phi_by_ratios(slow: Reference, corners: Mapping[Law, Corners], g: Mapping[La
 
     def row(h: int, law: Law, values: Mapping[int, np.ndarray]) -> np.ndarray:
         outcomes = slow.outcomes(law)
+        out: np.ndarray
         if law not in corners:
-            out = slow.w[h] * g[law] + sum(p * values[x] for x, p in slow.p(law).items())
+            out = slow.w[h] * g.get(law, 0.0) + np.sum([p * values[x] for x, p in slow.p(law).items()], axis=0)
             return np.full(len(L), slow.w[h]) if out[one] >= slow.w[h] else out
         out = values[outcomes[-1]]
         for j in range(len(outcomes) - 2, -1, -1):

@@ -46,7 +46,7 @@ def test_the_upper_side_is_above_all_that_is_allowed_and_close(tangents):
         exact = np.array([largest(x, c) for x in at])
         above = np.interp(at, theta, f) if high > low else np.full(60, f.min())
         assert (above >= exact).all()
-        if case % 5 == 4 and 0.1 < low and high < 0.9 and 1e-10 < c < 1e-3:  # a narrow range far from 0 and 1
+        if case % 5 == 4 and low > 0.1 and high < 0.9 and 1e-10 < c < 1e-3:  # a narrow range far from 0 and 1
             assert (above - at).max() < (1.05 if tangents > 1 else 1.2) * (exact - at).max() + 1e-8
 
 
@@ -61,7 +61,7 @@ def test_the_coupling_holds_for_every_count(m, q):
     """All z that give a count are tried, at both ends and in between. Without shifts it would not hold."""
     limit = deviance_limit(2, 1e-4)
     ends = brackets(limit)
-    (_, _, _, shift), = stage_knowledge([round(m * q), m - round(m * q)], limit, ends.tolist())
+    ((_, _, _, shift),) = stage_knowledge([round(m * q), m - round(m * q)], limit, ends.tolist())
     unshifted = 0
     for n in range(m + 1):
         edges = norm.ppf([binom.cdf(n - 1, m, q), binom.cdf(n, m, q)])

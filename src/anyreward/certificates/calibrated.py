@@ -138,8 +138,8 @@ class Design:
         becomes larger in proportion. With a price, mass outside the sets is simulated together with the deviances, which makes
         the bound smaller; with 0 it is charged apart.
     ratios : bool, default False
-        Whether the worst error is simulated by likelihood ratios (`docs/theory.md`, 14.10), which makes the bound smaller and takes
-        longer. Otherwise it is bounded by deviances.
+        Whether the worst error is simulated by likelihood ratios (`docs/theory.md`, 14.10 and 14.12), which makes the bound
+        smaller and takes longer. Otherwise it is bounded by deviances.
     """
 
     step: np.ndarray

@@ -1,9 +1,9 @@
 """The calibrated certificate by likelihood ratios: the exact worst total variation, in the worst model that a draw allows.
 
-`docs/theory.md`, 14.10 to 14.12, have the theorem and its notation; steps are from 0 here. A law on a set of outcomes b_1 ... b_k is
-drawn in k - 1 binary *stages*: b_1 or a later one, then b_2 or a later one, and so on. A draw gives each stage a normal number z,
-and with it a polygon of pairs (theta, f): the true probability of its first outcome, and its frequency in a copy of the data. With
-L the ratio of true to empirical probability of what has happened so far,
+`docs/theory.md`, 14.10, 14.11 and 14.12, have the theorem and its notation; steps are from 0 here. A law on a set of outcomes
+b_1 ... b_k is drawn in k - 1 binary *stages*: b_1 or a later one, then b_2 or a later one, and so on. A draw gives each stage a
+normal number z, and with it a polygon of pairs (theta, f): the true probability of its first outcome, and its frequency in a copy
+of the data. With L the ratio of true to empirical probability of what has happened so far,
 
     Y_h(s, L) = (w_{h-1} - w_h) (1 - L)^+ + max over rows of w_h if it is a stop, or
                 max over corners of [ f Y_{h+1}(s_1, L theta / f) + (1 - f) (the same for later stages)(L (1 - theta) / (1 - f)) ]
@@ -108,7 +108,8 @@ def farthest(q, c):
 def upper_side(low, high, c, tangents, theta, f):
     """Writes corners (theta, f) of a side above all (theta, f) with low <= theta <= high and kl(f, theta) <= c or f <= theta.
 
-    The largest f is a concave function of theta that does not decrease, so it is below its tangents and its value at the end. Returns the number of corners.
+    The largest f is a concave function of theta that does not decrease, so it is below its tangents and its value at the end.
+    Returns the number of corners.
     """
     if c <= 0.0:
         theta[0] = f[0] = low
