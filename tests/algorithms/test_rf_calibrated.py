@@ -119,8 +119,8 @@ def test_a_design_depends_on_what_was_scouted_alone():
         assert one.design_of(k).digest() == other.design_of(k).digest()
         assert one.design_of(k).delta <= attempt_delta(0.1, k)
     designer, first = Designer(scouted), one._planned
-    price = SPARE * designer.forecast(one._needed, first.shares, one._stream(0)).dearest
-    assert designer.design(one._needed, first.shares, first.draws, first.seed, price).digest() == first.digest()
+    price = SPARE * designer.forecast(one._needed, first.shares, one._stream(0), first.ratios).dearest
+    assert designer.design(one._needed, first.shares, first.draws, first.seed, price, first.ratios).digest() == first.digest()
     seeds = {one.design_of(k).seed for k in range(1, 5)} | {one._stream(0)}
     assert len(seeds) == 5
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -205,7 +205,7 @@ def whole_design(
     extra: Mapping[Law, Sequence[int]] | None = None,
     union: Sequence[Law] = (),
     budget: float = 0.9,
-    **options: int,
+    **options: Any,
 ) -> Design:
     """The design that counts fill: every law that has data and is not known, with what was seen, and `extra`, as its set."""
     setting, columns = counts.setting, counts.columns()

@@ -12,13 +12,13 @@ that it counts are drawn. A bad design costs episodes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil, log
+from math import ceil, inf, log
 from typing import NamedTuple
 
 import numpy as np
 
 from .. import kernels
-from ..certificates.bounds import relevant_laws
+from ..certificates.bounds import relevant_laws, weights
 from ..certificates.calibrated import Calibrated, Design, Shares, forecast_bound, forecast_by_union
 from ..data.counts import Counts
 from .rf_trajectory import RFTrajectory
@@ -31,6 +31,8 @@ MARGIN = 0.97  # of the expected visits that a quota asks for, since visits vary
 AIM = 0.97  # of the target that the forecast aims at, since what comes out varies by one or two percent
 BUDGET = 0.8  # how much each law counts in the common budget for mass outside the sets
 FORECAST, LEAST_DRAWS, DRAWS = 800, 4000, 10_000  # draws for a forecast, and for the certificate if nothing else asks for more
+RATIO_FORECAST = 400  # draws for a forecast by likelihood ratios
+MOST_STAGES = 5_000  # passes of stages in a draw, beyond which likelihood ratios would take minutes
 MOST_DRAWS = 110_000  # beyond which it would take too long: four attempts at delta = 0.1, and one at 0.001
 
 
@@ -125,6 +127,9 @@ class Designer:
         self.counts, self.laws = counts, scouted(counts)
         rule = RFTrajectory(counts.setting).rule()
         self.weight = np.ascontiguousarray(rule.weight)
+        stages = int(np.maximum(np.diff(self.laws.first) - 1, 0).sum())
+        steps = np.count_nonzero(weights(counts.setting)[0]) if counts.setting.stationary else 1
+        self.has_ratios = 0 < stages * steps <= MOST_STAGES
 
     def visits(self, episodes: float) -> np.ndarray:
         """The expected visits of every row of the table after so many episodes of a virtual exploration of the scouted model.
@@ -143,7 +148,9 @@ class Designer:
             t += more
         return total
 
-    def design(self, episodes: float, shares: Shares, draws: int, seed: int, price: float = 1.0) -> Design | None:
+    def design(
+        self, episodes: float, shares: Shares, draws: int, seed: int, price: float = 1.0, ratios: bool = False
+    ) -> Design | None:
         """The design for so many further episodes; None if no law would be visited often enough."""
         setting, laws = self.counts.setting, self.laws
         visits = self.visits(episodes)[laws.row]
@@ -166,26 +173,33 @@ class Designer:
             seed=seed,
             max_restarts=setting.n_outcomes,
             price=price,
+            ratios=ratios,
         )
 
-    def forecast(self, episodes: float, shares: Shares, seed: int) -> Calibrated | None:
+    def forecast(self, episodes: float, shares: Shares, seed: int, ratios: bool = False) -> Calibrated | None:
         """About what so many further episodes would give; None if nothing."""
-        design = self.design(episodes, shares, draws_for(shares, len(self.laws.row)), seed)
-        return None if design is None else forecast_bound(self.counts, design, min(FORECAST, design.draws), self.laws.unseen)
+        design = self.design(episodes, shares, draws_for(shares, len(self.laws.row)), seed, ratios=ratios)
+        draws = RATIO_FORECAST if ratios else FORECAST
+        return None if design is None else forecast_bound(self.counts, design, min(draws, design.draws), self.laws.unseen)
 
-    def episodes_for(self, error: float, shares: Shares, seed: int, most: float) -> float | None:
+    def episodes_for(self, error: float, shares: Shares, seed: int, most: float, ratios: bool = False) -> float | None:
         """About how many further episodes bring the error bound down to `error`; None if `most` are not enough."""
         goal, low, high = AIM * error, most / 64, most
 
-        def is_above(episodes: float) -> bool:
-            found = self.forecast(episodes, shares, seed)
-            return found is None or found.value > goal
+        def value(episodes: float) -> float:
+            found = self.forecast(episodes, shares, seed, ratios)
+            return inf if found is None else found.value
 
-        if is_above(high):
+        at, now = high, value(high)
+        if now > goal:
             return None
         while high > 1.01 * low:
             middle = (low * high) ** 0.5
-            low, high = (middle, high) if is_above(middle) else (low, middle)
+            if ratios:  # these take longer; the bound falls about like one over the square root of the episodes
+                beyond = 1.004 if now > goal else 1 / 1.004  # on the other side
+                middle = min(high / 1.003, max(1.003 * low, at * (now / goal) ** 2 * beyond))
+            at, now = middle, value(middle)
+            low, high = (middle, high) if now > goal else (low, middle)
         return float(ceil(high))
 
     def tight_episodes_for(self, error: float, delta: float, most: float) -> float | None:

@@ -143,13 +143,16 @@ class RFCalibrated(Explorer):
             return
         self._look = max(t + 1, ceil(LOOK * t))
         designer, shares = Designer(self.counts.copy()), Shares.together(attempt_delta(self.delta, 1))
-        needed = designer.episodes_for(self.epsilon / 2, shares, self._stream(0), most=t / SCOUTING)
-        found = None if needed is None else designer.forecast(needed, shares, self._stream(0))
+        for ratios in (True, False) if designer.has_ratios else (False,):
+            needed = designer.episodes_for(self.epsilon / 2, shares, self._stream(0), t / SCOUTING, ratios)
+            if needed is not None:
+                break
+        found = None if needed is None else designer.forecast(needed, shares, self._stream(0), ratios)
         if needed is None or found is None:
             return
         price = max(1e-9, SPARE * found.dearest)
         draws = draws_for(shares, len(designer.laws.row))
-        if (design := designer.design(needed, shares, draws, self._stream(1, 1), price)) is not None:
+        if (design := designer.design(needed, shares, draws, self._stream(1, 1), price, ratios)) is not None:
             self._begin(design, needed, t)
             apart = designer.tight_episodes_for(self.epsilon / 2, self.delta, most=64 * needed)
             rather = "more than " if apart is None else "about "
@@ -365,7 +368,8 @@ class RFCalibrated(Explorer):
         needed = float(checked_array(state["needed"], float, (1,), damaged, 1.0)[0])
         columns = {name.removeprefix("design_"): state[name] for name in state if name.startswith("design_")}
         scalars = {name: int(columns[name][0]) for name in ("draws", "seed", "max_restarts")}
-        design = Design.from_dict({**columns, **scalars, "price": float(columns["price"][0]) if "price" in columns else 0.0})
+        price = float(columns["price"][0]) if "price" in columns else 0.0
+        design = Design.from_dict({**columns, **scalars, "price": price, "ratios": bool(columns.get("ratios", [False])[0])})
         design.check(self.setting)
         if not (1 <= attempt <= 100 and 0 < scouted <= self.episodes and design.delta <= attempt_delta(self.delta, 1)):
             raise ValueError(f"{damaged} damaged.")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..kernels.calibrated import Charges, Laws, Model
+    from ..kernels.calibrated_ratios import Grid, Stages
 
 MARKS = 3  # kernels.table.STAYS | ILLEGAL: nothing has to be estimated
 TYPICAL = 64  # draws whose average charges the multipliers are tuned to
@@ -43,6 +45,9 @@ ROUGH = ((1.0,), (0.5,))  # in every draw ...
 REFINED = ((0.0, 0.25, 0.5, 1.0), (0.6, 0.53, 0.46, 0.39, 0.31, 0.24, 0.17, 0.1))  # ... and where it decides the result
 FORECAST = 2**40  # the number of the first draw of a forecast: certificates never use these
 SPARE = 1.15  # how much larger than forecast the price of a design is
+POINTS = (12, 40)  # of the grid of likelihood ratios between 0 and 1, in every draw and where it decides the result ...
+TANGENTS = (1, 2)  # ... and the tangents that bound what a stage of a law may be in a draw
+SCALES = tuple(0.16 * 0.5**k for k in range(9))  # of the grids that are tried
 CHUNK = 64  # draws that a thread computes before it asks for more
 WHOLE = ("step", "state", "action", "quota", "first", "symbols")
 NUMBERS = ("draws", "seed", "max_restarts")
@@ -132,6 +137,9 @@ class Design:
         The largest cost of a nat of the common budget that is expected. If the counted samples show a larger one, the bound
         becomes larger in proportion. With a price, mass outside the sets is simulated together with the deviances, which makes
         the bound smaller; with 0 it is charged apart.
+    ratios : bool, default False
+        Whether the worst error is simulated by likelihood ratios (`docs/theory.md`, 14.10 and 14.12), which makes the bound
+        smaller and takes longer. Otherwise it is bounded by deviances.
     """
 
     step: np.ndarray
@@ -146,6 +154,7 @@ class Design:
     seed: int = 0
     max_restarts: int = 0
     price: float = 0.0
+    ratios: bool = False
 
     def __post_init__(self) -> None:
         for name in (*WHOLE, "budget"):
@@ -164,6 +173,9 @@ class Design:
         object.__setattr__(self, "price", real_number(self.price, "price"))
         if not 0.0 <= self.price < inf:
             raise ValueError(f"price is {self.price}: it has to be a finite number, at least 0.")
+        if not isinstance(self.ratios, bool | np.bool_):
+            raise ValueError(f"ratios is {shown(self.ratios)}: it has to be True or False.")
+        object.__setattr__(self, "ratios", bool(self.ratios))
         if self.rank > self.draws:
             raise ValueError(
                 f"draws is {self.draws}: with the shares {self.shares.quantile:g} for the quantile and {self.shares.draws:g} for "
@@ -224,6 +236,16 @@ class Design:
         """Which of the simulated values, in increasing order and from 1, is taken if nothing is outside; see `order_rank`."""
         return order_rank(self.draws, self.level(), self.shares.draws)
 
+    @property
+    def deviance_tail(self) -> float:
+        """The probability with which each of the limits on deviances may be exceeded: one for each calibrated row.
+
+        With likelihood ratios each stage of a row has one, too. That of a law on two outcomes is the row's.
+        """
+        size = self.size
+        events = np.where(size > 2, size, size > 0) if self.ratios else size > 0
+        return self.shares.deviance / max(1, int(events.sum()))
+
     def level(self, outside: float = 0.0) -> float:
         """The level of the simulated quantile, if rows with samples outside their sets have taken so many nats of the budget."""
         shares = self.shares
@@ -279,7 +301,7 @@ class Design:
         """The design as plain arrays and numbers, for files."""
         about: dict[str, Any] = {name: getattr(self, name) for name in (*WHOLE, "budget", *NUMBERS)}
         shares = np.array([getattr(self.shares, field.name) for field in fields(Shares)])
-        return {**about, "shares": shares, "price": self.price}
+        return {**about, "shares": shares, "price": self.price, **({"ratios": True} if self.ratios else {})}
 
     @classmethod
     def from_dict(cls, about: dict[str, Any]) -> Design:
@@ -288,7 +310,8 @@ class Design:
         missing = next((name for name in wanted if name not in about), None)
         if missing is not None:
             raise ValueError(f"the design has no {missing}: it needs {', '.join(wanted)}.")
-        unknown = next((name for name in about if name not in (*wanted, "price")), None)  # older designs have no price
+        later = ("price", "ratios")  # older designs have none
+        unknown = next((name for name in about if name not in (*wanted, *later)), None)
         if unknown is not None:
             raise ValueError(f"the design has {shown(unknown)}{nearest(str(unknown), wanted)}.")
         shares = frozen(about["shares"], "shares", float)
@@ -305,6 +328,8 @@ class Design:
             sha.update(f"{name} {len(column)}".encode() + column.tobytes())
         if self.price:
             sha.update(f"price {self.price.hex()}".encode())
+        if self.ratios:
+            sha.update(b"ratios")
         return sha.hexdigest()
 
     @classmethod
@@ -412,7 +437,7 @@ class Calibrated:
     rank : int
         Which of the simulated values is taken if no sample is outside its set.
     multipliers : ndarray, (H,)
-        The multipliers lambda that fit the average draw.
+        The multipliers lambda that fit the average draw; 0 if it was simulated by likelihood ratios.
     dearest : float
         The largest cost of a nat of the common budget for mass outside the sets.
     """
@@ -496,7 +521,7 @@ def _compute(counts: Counts, design: Design, restarts: np.ndarray, forecast: tup
     """The bound; or a forecast, with the number of draws and of restarts."""
     setting, scaled = counts.setting, forecast is not None
     problem = assemble(counts, design, restarts, scaled)
-    laws, charges = _laws(problem, design), _union(problem, setting, design.log_laws)
+    charges = _union(problem, setting, design.log_laws)
     outside = -fsum((restarts + problem.violated) * np.log1p(-design.budget))
     most = _dearest(problem, design)
     first, J = 0, design.draws
@@ -505,7 +530,8 @@ def _compute(counts: Counts, design: Design, restarts: np.ndarray, forecast: tup
         outside -= forecast[1] * float(np.log1p(-design.budget).mean())
     # Which rows are complete is a matter of their sets, and must not be one of what was counted inside.
     some = bool(((design.size > 0) & ~problem.violated & (design.size < _possible(design, setting))).any())
-    values, quantile, multipliers = _simulate(problem.model, laws, charges, setting, design, outside, some, first, J)
+    simulated = _simulate_ratios if design.ratios else _simulate
+    values, quantile, multipliers = simulated(problem, charges, setting, design, outside, some, first, J)
     if design.price:
         missing = quantile * (most / design.price - 1.0) if most > design.price else 0.0
     else:
@@ -514,7 +540,7 @@ def _compute(counts: Counts, design: Design, restarts: np.ndarray, forecast: tup
     trivial = w_start or float(w[0])
     # Every term is positive and at most `trivial`, so each rounding changes the result by at most 2^-53 of that.
     widest = int(np.diff(problem.model.edges).max(initial=1))
-    rounding = 2 * (widest + 32) * (setting.horizon + 1) * 2.0**-53
+    rounding = (64 if design.ratios else 2) * (widest + 32) * (setting.horizon + 1) * 2.0**-53
     value = min(trivial, (quantile + missing) * (1 + rounding) + rounding * trivial)
     value = (value + error_of_first_reward(counts)) * (1 + 2.0**-50)
     violated = int(np.count_nonzero(problem.violated))
@@ -695,7 +721,7 @@ def _usable(
 
 def _laws(problem: Problem, design: Design) -> Laws:
     """The laws that dominate the deviances of the calibrated rows."""
-    rows, tail = problem.calibrated, design.shares.deviance / max(1, int(np.count_nonzero(design.size)))
+    rows, tail = problem.calibrated, design.deviance_tail
     size = np.diff(problem.model.edges)[rows]
     limits = {int(k): deviance_limit(int(k), tail) for k in np.unique(size)}
     limit = np.array([limits[int(k)] for k in size])
@@ -746,8 +772,61 @@ def smallest(model: Model, laws: Laws, charges: Charges, setting: Setting) -> tu
     return float(out[0]), multipliers
 
 
+def _stages(problem: Problem, design: Design) -> Stages:
+    """The stages of the calibrated rows, with what their limit says about each."""
+    rows, edges = problem.calibrated, problem.model.edges
+    limit = deviance_limit(2, design.deviance_tail)
+    ends = brackets(limit)
+    many = np.zeros(len(edges) - 1, np.int64)
+    many[rows] = np.diff(edges)[rows] - 1
+    first = np.concatenate([[0], np.cumsum(many)])
+    Q = int(first[-1])
+    stages = kernels.calibrated_ratios.Stages(
+        row=rows,
+        m=problem.m[rows],
+        first=first,
+        low=np.zeros(Q),
+        high=np.ones(Q),
+        least=np.zeros(Q),
+        shift=np.full((Q, len(ends)), inf),
+        bracket=ends,
+        limit=limit,
+    )
+    kernels.calibrated_ratios.all_stages(edges, problem.seen, stages)
+    return stages
+
+
+def ratio_grid(scale: float, points: int) -> Grid:
+    """The ratios 0 ... 1 ... 2 at which values are kept, closest at 1, and a few more; `points` are from 0 to 1."""
+    step = np.arcsinh(1.0 / scale) / points
+    below = scale * np.sinh(step * np.arange(points - 1, 0, -1))
+    x = np.concatenate([[0.0], 1.0 - below, [1.0], 1.0 + below[::-1], [2.0, 3.0, 5.0, 9.0]])
+    return kernels.calibrated_ratios.Grid(x, 1.0 / np.diff(x), points)
+
+
+def _simulate_ratios(
+    problem: Problem, charges: Charges, setting: Setting, design: Design, outside: float, some: bool, first: int, J: int
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """As `_simulate`, by likelihood ratios. There are no multipliers. Any grid and any tangents are valid in any draw."""
+    stages = _stages(problem, design)
+
+    def phi(numbers: np.ndarray, scale: float, fine: bool) -> tuple[np.ndarray, np.ndarray]:
+        out, spare = np.zeros((2, len(numbers)))
+        grid = ratio_grid(scale, POINTS[fine])
+        kernels.calibrated_ratios.simulate(
+            problem.model, charges, stages, grid, TANGENTS[fine], design.seed, first + numbers, out, spare
+        )
+        return out, spare
+
+    scales = [min(SCALES, key=lambda scale: float(phi(J + np.arange(2), scale, fine)[0].sum())) for fine in (False, True)]
+    values, quantile = _order_statistic(
+        lambda numbers, fine: phi(numbers, scales[fine], fine), design, outside, some, J
+    )  # fmt: skip
+    return values, quantile, np.zeros(setting.horizon)
+
+
 def _simulate(
-    model: Model, laws: Laws, charges: Charges, setting: Setting, design: Design, outside: float, some: bool, first: int, J: int
+    problem: Problem, charges: Charges, setting: Setting, design: Design, outside: float, some: bool, first: int, J: int
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Simulated values of the functional, (J,), the order statistic, and the multipliers that were tuned.
 
@@ -755,39 +834,57 @@ def _simulate(
     have the numbers `first`, `first` + 1, ... If the design has a price, the order statistic is that of the sums with the cost of
     what `some` sets miss.
 
-    Any multipliers are valid in any draw. All draws begin with those that fit the average draw. The draws above the order
-    statistic decide it: they get better ones, until no draw above it is left without.
+    Any multipliers are valid in any draw. All draws begin with those that fit the average draw.
     """
-    level = design.level(outside)
-    rank = design.rank if level == design.level() else order_rank(design.draws, level, design.shares.draws)
-    if design.draws > J:  # a forecast
-        rank = ceil(rank * J / design.draws)
+    model, laws = problem.model, _laws(problem, design)
     discounts = setting.discount ** np.arange(setting.horizon)
     typical = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
     kernels.calibrated.mean_charges(design.seed, first + J + np.arange(TYPICAL), laws, typical)
     _, multipliers = smallest(model, laws, typical, setting)
 
-    def part(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
+    def phi(numbers: np.ndarray, fine: bool) -> tuple[np.ndarray, np.ndarray]:
         own = charges._replace(c=charges.c.copy(), g=charges.g.copy(), t=charges.t.copy())
         out, spare = np.zeros((2, len(numbers)))
+        how = REFINED if fine else ROUGH
         about = discounts, setting.arrival_rewards, multipliers, *map(np.array, how), design.seed, first + numbers
         kernels.calibrated.simulate(model, laws, own, *about, out, spare)
+        return out, spare
+
+    values, quantile = _order_statistic(phi, design, outside, some, J)
+    return values, quantile, multipliers
+
+
+def _order_statistic(
+    phi: Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray]], design: Design, outside: float, some: bool, J: int
+) -> tuple[np.ndarray, float]:
+    """Rough values of J draws, and the order statistic that the design asks for.
+
+    `phi` (numbers of draws, whether to refine) gives the values of draws and a uniform number of each. The draws above the order
+    statistic decide it: they get refined values, until no draw above it is left without.
+    """
+    level = design.level(outside)
+    rank = design.rank if level == design.level() else order_rank(design.draws, level, design.shares.draws)
+    if design.draws > J:  # a forecast
+        rank = ceil(rank * J / design.draws)
+
+    def part(numbers: np.ndarray, fine: bool) -> np.ndarray:
+        out, spare = phi(numbers, fine)
         return np.stack([out, design.price * design.missed(spare, outside) if design.price and some else 0.0 * spare])
 
     with ThreadPoolExecutor(kernels.processors()) as pool:
 
-        def all_of(numbers: np.ndarray, how: tuple[tuple[float, ...], tuple[float, ...]]) -> np.ndarray:
+        def all_of(numbers: np.ndarray, fine: bool) -> np.ndarray:
             chunks = [numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK)]
-            return np.concatenate(list(pool.map(part, chunks, [how] * len(chunks))), axis=1)
+            return np.concatenate(list(pool.map(part, chunks, [fine] * len(chunks))), axis=1)
 
-        values, missing = all_of(np.arange(J), ROUGH)
+        values, missing = all_of(np.arange(J), False)
         best, rough = values + missing, np.ones(J, bool)
         while True:
             deciding = np.argsort(best, kind="stable")[rank - 1 :]
             deciding = deciding[rough[deciding]]
             if not len(deciding):
-                return values, float(np.sort(best)[rank - 1]) if rank <= J else inf, multipliers
-            best[deciding], rough[deciding] = all_of(deciding, REFINED).sum(axis=0), False
+                return values, float(np.sort(best)[rank - 1]) if rank <= J else inf
+            best[deciding], rough[deciding] = all_of(deciding, True).sum(axis=0), False
 
 
 def frozen(values: Any, name: str, kind: Any) -> np.ndarray:
@@ -935,7 +1032,7 @@ class CalibratedBound:
         node = counts.table.node_of[layer, final.state].astype(np.int64)
         row = np.where(final.step < 0, 0, node * A + final.action)
         one_block = (times == 0) if final.max_restarts in (0, setting.n_outcomes) else np.zeros(len(row), bool)
-        size, tail = final.size, final.shares.deviance / max(1, int(np.count_nonzero(final.size)))
+        size, tail = final.size, final.deviance_tail
         limits = {int(k): deviance_limit(int(k), tail) for k in np.unique(size) if k > 0}
         outside = final.budget_for(-fsum((times + violated) * np.log1p(-final.budget)))
         complete = size == _possible(final, setting)

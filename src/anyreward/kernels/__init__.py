@@ -19,6 +19,7 @@
 `phases`     upper and lower values that are recomputed when a count has grown enough
 `trajectory` the trajectory certificate: a backward pass, and the search over multipliers
 `calibrated` the calibrated certificate: laws of deviances, simulated worst errors, mass outside the sets
+`calibrated_ratios` the same with likelihood ratios: the exact worst total variation in the worst model of a draw
 `shared`     where to explore if pairs share laws
 `quotas`     planned amounts of data: where to go for them, and how they are counted
 `formulas`   formulas that several algorithms share, and what a formula gets to see of a row
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         ball,
         bpi,
         calibrated,
+        calibrated_ratios,
         compiled,
         escape,
         first,
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "ball", "bpi", "calibrated", "compiled", "escape", "first", "greedy", "loop", "optimism",
+    "ball", "bpi", "calibrated", "calibrated_ratios", "compiled", "escape", "first", "greedy", "loop", "optimism",
     "phases", "planning", "quotas", "radii", "rf", "robust", "several", "shared", "simulate", "table", "trajectory",
 ]  # fmt: skip
 
