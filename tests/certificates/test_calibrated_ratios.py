@@ -59,7 +59,8 @@ def test_the_functional_of_a_draw(options):
         assert found == pytest.approx(wanted, rel=5e-3, abs=1e-12)
         nontrivial += 0.0 < wanted < 0.9 * (problem.model.w_start or problem.model.w[:1].sum())
         rough = phi_of(problem, stages, charges, design.seed, seed, ratio_grid(0.16, 12))
-        assert rough >= found * (1 - 1e-12)  # straight lines are above
+        if not len(problem.union):  # where a row is a stop or not, another grid may choose otherwise
+            assert rough >= found * (1 - 1e-12)  # straight lines are above
     assert nontrivial or setting.horizon == 1 or setting.hidden_masks
 
 

@@ -50,6 +50,19 @@ def test_the_upper_side_is_above_all_that_is_allowed_and_close(tangents):
             assert (above - at).max() < (1.05 if tangents > 1 else 1.2) * (exact - at).max() + 1e-8
 
 
+@pytest.mark.parametrize("c", [1e-30, 3.4e-17, 1e-14, 1e-12])
+@pytest.mark.parametrize(("low", "high"), [(0.43, 1.0), (0.2, 1.0), (0.5, 1.0 - 1e-7), (1.0 - 1e-9, 1.0), (0.3, 0.3), (1.0, 1.0)])
+def test_where_deviations_are_within_rounding_a_side_is_still_above_them(low, high, c):
+    """Pinsker: f <= theta + sqrt(c / 2)."""
+    theta, f = side(low, high, c, 1)
+    at = np.linspace(low, high, 50)
+    above = np.interp(at, theta, f) if high > low else np.full(50, f.min())
+    assert (above >= np.minimum(1.0, at + np.sqrt(c / 2))).all()
+    assert (f <= 1.0).all()
+    assert (theta[0], theta[-1]) == (low, high)
+    assert (np.diff(theta) >= 0).all()
+
+
 def test_without_deviations_a_side_is_the_diagonal():
     theta, f = side(0.2, 0.6, 0.0, 2)
     assert np.array_equal(theta, [0.2, 0.6])

@@ -138,8 +138,8 @@ class Design:
         becomes larger in proportion. With a price, mass outside the sets is simulated together with the deviances, which makes
         the bound smaller; with 0 it is charged apart.
     ratios : bool, default False
-        Whether the worst error is simulated by likelihood ratios (`docs/theory.md`, 14.10 and 14.12), which makes the bound
-        smaller and takes longer. Otherwise it is bounded by deviances.
+        Whether the worst error is simulated by likelihood ratios (`docs/theory.md`, 14.10 and 14.12), which takes
+        longer. The bound is then smaller, unless a union bound covers much. Otherwise it is bounded by deviances.
     """
 
     step: np.ndarray
@@ -538,9 +538,10 @@ def _compute(counts: Counts, design: Design, restarts: np.ndarray, forecast: tup
         missing = design.budget_for(outside) * most if most > 0.0 else 0.0
     w, w_start = weights(setting)
     trivial = w_start or float(w[0])
-    # Every term is positive and at most `trivial`, so each rounding changes the result by at most 2^-53 of that.
-    widest = int(np.diff(problem.model.edges).max(initial=1))
-    rounding = (64 if design.ratios else 2) * (widest + 32) * (setting.horizon + 1) * 2.0**-53
+    # Every term is positive and at most `trivial`, so each rounding changes the result by at most 2^-53 of that. By likelihood
+    # ratios there are more terms, which may be up to H + 1 times as large where L < 1.
+    widest, H = int(np.diff(problem.model.edges).max(initial=1)), setting.horizon
+    rounding = (64 * (H + 1) if design.ratios else 2) * (widest + 32) * (H + 1) * 2.0**-53
     value = min(trivial, (quantile + missing) * (1 + rounding) + rounding * trivial)
     value = (value + error_of_first_reward(counts)) * (1 + 2.0**-50)
     violated = int(np.count_nonzero(problem.violated))
@@ -884,7 +885,8 @@ def _order_statistic(
             deciding = deciding[rough[deciding]]
             if not len(deciding):
                 return values, float(np.sort(best)[rank - 1]) if rank <= J else inf
-            best[deciding], rough[deciding] = all_of(deciding, True).sum(axis=0), False
+            refined = all_of(deciding, True).sum(axis=0)  # either of the two is valid
+            best[deciding], rough[deciding] = np.minimum(best[deciding], refined), False
 
 
 def frozen(values: Any, name: str, kind: Any) -> np.ndarray:

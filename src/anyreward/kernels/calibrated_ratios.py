@@ -117,9 +117,13 @@ def upper_side(low, high, c, tangents, theta, f):
         return 2
     most, shift = min(1.0, farthest(high, c) + SLACK), sqrt(0.5 * c) * MARGIN + SLACK
     theta[0], theta[1] = low, high
-    if shift < 1e-6 and high + shift <= 1.0:  # too close for tangents: f <= theta + sqrt(c/2)
-        f[0], f[1] = low + shift, high + shift
-        return 2
+    if shift < 1e-6:  # too close for tangents: f <= theta + sqrt(c/2)
+        f[0], f[1] = min(1.0, low + shift), min(1.0, high + shift)
+        if high + shift <= 1.0:
+            return 2
+        theta[1], f[1] = max(low, 1.0 - shift), 1.0  # from here on, f <= 1
+        theta[2], f[2] = high, 1.0
+        return 3
     f[0] = f[1] = most  # f does not exceed its largest value
     if not low < high:
         return 2
