@@ -464,8 +464,8 @@ def test_one_reward_is_identified_from_the_command_line(tmp_path, monkeypatch):
     known = ("--stationary", "--option", "stationary_rewards=true", "--option", "paid_once=true", "--initial-state", 0)
     call = ("explore", "FrozenLake-v1", "--horizon", 8, "--algorithm", "bpi-ucrl", "--reward", "own")
     text = said(*call, "--epsilon", 0.5, *known, "--out", "lake.atlas")
-    assert "epsilon 0.4999" in text
-    assert "2,781 episodes" in text
+    assert "epsilon 0.5 with" in text
+    assert "2,780 episodes" in text
     assert "rewards lie in [0, 1]; rewards do not depend on the step; at most one reward of an episode is not zero" in text
     assert "claimed by the file, not verified" in said("info", "lake.atlas")  # a file does not hold what was observed in order
     assert "one reward in [-1, 1]" in said(*call, "--max-episodes", 20, "--reward-range=-1,1", "--out", "wide.atlas")

@@ -92,7 +92,7 @@ class Automaton:
         Example:
 
             twice = anyreward.Automaton(3, step=lambda q, s: min(q + (s == 3), 2), accepting=[2])
-            pickle.dumps(twice.tabulated(n_states=31))
+            twice.tabulated(n_states=31).step(0, 3)         # 1
         """
         ahead, pays = self.table(n_states)
         return replace(self, step=Reading(ahead), pays=None if self.pays is None else Paying(pays))

@@ -202,7 +202,7 @@ class Product:
         if setting.terminal == "end":
             raise ValueError(
                 "goals need to know where an episode terminated, but with terminal='end' all terminations are one state: "
-                "explore with terminal='outcome'; of a log, name the column of the next state as next=."
+                "explore with terminal='outcome'. (A log has to have a column of next states.)"
             )
         if setting.terminal == "state":  # an episode that has terminated is taken to stay where it is
             again, at = ahead[ahead, np.arange(S)] != ahead, np.arange(S)

@@ -338,7 +338,7 @@ def trajectory_error(
     search: tuple[int, int] = SEARCH,
     joint: tuple[float, float] = (0.0, 0.0),
     exact: np.ndarray | None = None,
-    kind: int = kernels.radii.SUPPORT,
+    kind: int | None = None,
     K: int = 0,
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
     """The fields of `TightBoundDetails` for given radii of the rows of `Counts.model_table`, on the event on which these hold.
@@ -355,7 +355,8 @@ def trajectory_error(
         Which entries of `tv` are what they have to be; others are lower bounds, which are replaced where the result depends on
         them. Without it all are.
     kind, K : int
-        The kind of the thresholds, and the largest number of successors: for entries of `tv` that are lower bounds.
+        The kind of the thresholds, support-adaptive unless given, and the largest number of successors: for entries of `tv` that
+        are lower bounds.
     """
     setting = counts.setting
     w, w_start = weights(setting)
@@ -374,7 +375,7 @@ def trajectory_error(
         kernels.trajectory.Unsettled(
             np.zeros(0, np.uint8) if exact is None else exact,
             setting.n_outcomes,
-            kind,
+            kernels.radii.SUPPORT if kind is None else kind,
             K,
             np.zeros(1 << kernels.radii.ENUMERATED),
             np.zeros(setting.horizon),

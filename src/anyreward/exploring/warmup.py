@@ -28,8 +28,8 @@ from ..atlas.policies import policy_lines
 from ..certificates.certificate import certify
 from ..data.counts import Counts
 from ..data.tabular import TabularMDP
-from ..envs import double_chain
-from ..planning import evaluate_policy, induct
+from ..envs import double_chain, grid_world
+from ..planning import FEW_STEPS, backward_induction, evaluate_policy, induct
 from ..setting import Setting
 from ..structure import Structure
 from ..words import Countdown
@@ -148,6 +148,8 @@ def _planning(file: Path) -> None:
     list(values.each())  # a step at a time, as tables and files of large plans want it
     list(policy_lines(again, values.choice))
     evaluate_policy(mdp, np.full((H, 5, 2), 0.5), mdp.reward, H)
+    large = grid_world(128, 128)
+    backward_induction(large, large.reward, FEW_STEPS)  # many rows that are alike
     (load(file) | explore(mdp, H, max_episodes=40, progress=False)).verify(again.plan(mdp.reward), mdp, episodes=20)
 
 
@@ -191,6 +193,7 @@ def _data(file: Path) -> None:
     counts = Counts.from_episodes(*mdp.rollout(np.zeros((H, 5), int), episodes=20, seed=0), mdp.setting(H))
     for bounds in ("tight", "paper"):
         certify(counts, bounds=bounds)
+    certify(counts, bounds="calibrated", quotas=counts.n())
 
 
 def _gymnasium(file: Path) -> None:
