@@ -10,15 +10,14 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from scipy.stats import binom
 
 import anyreward as ar
 from anyreward.certificates import calibrated
-from anyreward.certificates.calibrated import Design, Shares, calibrated_bound
+from anyreward.certificates.calibrated import Shares, calibrated_bound
 
 from ..helpers.coverage import allowed
-from .test_coverage_of_calibrated import filled, random_problem, rows_of_one_state, true_error
+from .test_coverage_of_calibrated import IN_SETTINGS, WITH_AMOUNTS, errors_and_bounds, filled, rows_of_one_state
 
 
 def of_one_step(A, m, shares, draws=2000):
@@ -110,39 +109,10 @@ def test_without_the_order_statistic_the_simulation_is_too_small_every_other_tim
     assert too_small() <= allowed(shares.draws, seeds)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"initial_state": 0},
-        {"initial_state": 0, "stationary": True},
-        {"discount": 0.8},
-        {"arrival_rewards": True, "initial_state": 0, "horizon": 2},
-    ],
-    ids=["by step", "stationary", "discount and estimated start", "rewards on arrival"],
-)
-@pytest.mark.parametrize(("m", "hidden"), [(60, 0.02), (2000, 0.0005)])
+@IN_SETTINGS
+@WITH_AMOUNTS
 def test_no_policy_and_no_reward_has_a_larger_error(options, m, hidden):
-    """Whole certificates of random models, one successor of each law being so rare that scouting often misses it."""
-    setting = ar.Setting(**{"n_states": 3, "n_actions": 2, "horizon": 3, **options})
-    H, S, A = setting.horizon, setting.n_states, setting.n_actions
-    shares, runs, failed = Shares(0.4, 0.02, 0.03, 0.02, 0.03), 25, 0
-    rng, largest = np.random.default_rng(1), 0.0
-    for _ in range(runs):
-        P, counts, laws, sets = random_problem(setting, m, rng, hidden)
-        design = Design(
-            *np.array(laws).T, np.full(len(laws), m), np.full(len(laws), 0.9), np.cumsum([0, *map(len, sets)]),
-            np.array([x for one in sets for x in one]), shares, draws=500, ratios=True,
-        )  # fmt: skip
-        seen = counts.columns()
-        P_hat = {law: np.zeros(S) for law in laws}
-        for h, s, a, x, n in zip(*(seen[name].tolist() for name in ("h", "s", "a", "next", "count")), strict=True):
-            P_hat[(h, s, a) if h >= 0 else (-1, 0, 0)][x] = n / m
-        full = [np.zeros((H, S, A, S)), np.zeros((H, S, A, S))]
-        for array, of in zip(full, (P, P_hat), strict=True):
-            for h, s, a in np.ndindex(H, S, A):
-                array[h, s, a] = of.get((0 if setting.stationary else h, s, a), np.eye(S)[0])
-        starts = [of.get((-1, 0, 0), np.eye(S)[0]) for of in (P, P_hat)]
-        error, bound = true_error(setting, *full, *starts), calibrated_bound(counts, design).value
-        failed, largest = failed + (error > bound), max(largest, error / bound)
-    assert failed <= allowed(shares.delta, runs)
-    assert largest > 0.25  # and the bound is of that size
+    shares, runs = Shares(0.4, 0.02, 0.03, 0.02, 0.03), 25
+    found = list(errors_and_bounds(options, m, hidden, shares, runs, ratios=True))
+    assert sum(error > bound for error, bound in found) <= allowed(shares.delta, runs)
+    assert max(error / bound for error, bound in found) > 0.25  # and the bound is of that size
