@@ -1,6 +1,8 @@
 """What describes a release agrees with itself: the package, the changelog, the citation and the metadata."""
 
 import re
+import shutil
+import subprocess
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -49,3 +51,12 @@ def test_the_tools_of_the_site_are_pinned_and_change_no_package_of_the_tests():
     )
     assert set(wanted) <= set(site)
     assert all(tests[name] == version for name, version in site.items() if name in tests)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists() or shutil.which("git") is None, reason="this is no checkout of git")
+def test_no_large_file_is_kept():
+    """Nobody should have to download packages that somebody left in the folder. The largest file is a report with 1.9 MB."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
+    kept = [ROOT / name for name in names if name and (ROOT / name).is_file()]
+    assert len(kept) > 100
+    assert [path.name for path in kept if path.stat().st_size > 2**21] == []
